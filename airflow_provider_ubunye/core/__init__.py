@@ -1,0 +1,1 @@
+"""The protocol: batches, their log, lease, landing and run, free of Airflow, pandas, pyarrow and Spark."""
