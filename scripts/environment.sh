@@ -17,19 +17,19 @@ find_python() {
 }
 
 # What an environment made from these files would hold; compared with what .venv was made from.
-fingerprint() { cat "constraints/$1.txt" constraints/uv.txt pyproject.toml | sha256sum | cut -d' ' -f1; }
+fingerprint() { cat "constraints/$1.txt" constraints/tools.txt pyproject.toml | sha256sum | cut -d' ' -f1; }
 
-# uv installs in seconds what takes pip minutes. It is pinned like the rest. Where it can't be had, or
-# doesn't see the index that pip was set to, pip does the same work from the same files.
+# Builds take the build tools of constraints/tools.txt, which are in .venv by then: some packages come as
+# source only, and what pip or uv would fetch to build them is not pinned.
+# uv installs in seconds what takes pip a minute. Where it doesn't run, or doesn't see the index that pip
+# was set to, pip does the same work from the same files.
 install_hashed() {
     local python=.venv/bin/python
-    if [ -x .venv/bin/uv ] || "$python" -m pip install --quiet --require-hashes -r constraints/uv.txt; then
-        if UV_HTTP_TIMEOUT=180 .venv/bin/uv pip install --quiet --python "$python" --require-hashes -r "$1"; then
-            return
-        fi
-        say "uv could not install; trying the same with pip"
-    fi
-    "$python" -m pip install --quiet --require-hashes -r "$1"
+    "$python" -m pip install --quiet --require-hashes -r constraints/tools.txt || return
+    UV_HTTP_TIMEOUT=180 .venv/bin/uv --system-certs pip install --quiet --python "$python" \
+        --no-build-isolation --require-hashes -r "$1" && return
+    say "uv could not install; trying the same with pip"
+    "$python" -m pip install --quiet --no-build-isolation --require-hashes -r "$1"
 }
 
 # make_environment run|dev: .venv holds what constraints/$1.txt names, and the project itself, editable.
