@@ -1,0 +1,56 @@
+"""Is the run that holds a lease dead? One pure judgement over the evidence (contract, invariant 9).
+
+=================================================  ========  ===========================================
+evidence                                           verdict   why
+=================================================  ========  ===========================================
+same place, process there with that start time     alive     a slow or frozen run is not a dead one
+same place, process gone, or its pid reused        dead      at once
+elsewhere, heartbeat younger than ttl              alive
+elsewhere, older, but not yet watched long enough  unknown   a caching client may be shown an old state
+elsewhere, older, unchanged while watched          dead
+elsewhere, in the future, unchanged for ttl        dead      the store's clock was set back: only our
+                                                             own watch counts
+=================================================  ========  ===========================================
+
+A wrong "dead" is safe: a takeover fences before it removes anything. A wrong "alive" only waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Verdict(Enum):
+    ALIVE = "alive"
+    DEAD = "dead"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was seen of a holder.
+
+    :param process: True or False for an owner of this place, None elsewhere.
+    :param age: seconds since its heartbeat by the store's clock; None when the heartbeat is gone.
+    :param watched: seconds by the judge's own clock through which the heartbeat did not change.
+    :param ttl: seconds without a heartbeat after which the lease may be taken.
+    :param watch: seconds that the judge must have watched: one beat and the store's caching time.
+    """
+
+    process: bool | None
+    age: float | None
+    watched: float
+    ttl: float
+    watch: float
+
+
+def judge(seen: Evidence) -> Verdict:
+    """The verdict over the evidence; see the table above."""
+    if seen.process is not None:
+        return Verdict.ALIVE if seen.process else Verdict.DEAD
+    if seen.age is None or seen.age < 0:
+        return Verdict.DEAD if seen.watched >= seen.ttl + seen.watch else Verdict.UNKNOWN
+    if seen.age < seen.ttl:
+        return Verdict.ALIVE
+    return Verdict.DEAD if seen.watched >= seen.watch else Verdict.UNKNOWN

@@ -1,0 +1,218 @@
+"""The lease: taking it, keeping it, losing it (contract, invariants 1, 2, 9 and 10).
+
+A lease is this run's while its entry is the last word of the batch's log. Everything that must be recorded
+goes through :meth:`Lease.append`; everything that is about to have an effect asks :meth:`Lease.check` first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from airflow_provider_ubunye.core import owner as owners
+from airflow_provider_ubunye.core.errors import LeaseLost, StateUnreadable, UsageError
+from airflow_provider_ubunye.core.judge import Evidence, Verdict, judge
+from airflow_provider_ubunye.core.log import BatchLog, Superseded
+from airflow_provider_ubunye.core.state import BatchState, Holder
+
+DEFAULT_TTL = 900.0
+"""Seconds without a heartbeat after which a run elsewhere may be judged dead: 15 minutes."""
+
+BEATS_PER_TTL = 30
+LONGEST_BEAT = 30.0
+
+LOST_AT = 2 / 3
+"""The part of the ttl without a successful heartbeat after which a run declares its own lease lost."""
+
+
+def beat_of(ttl: float) -> float:
+    """Seconds between heartbeats for a time to takeover.
+
+    :raises UsageError: the ttl is not a positive number.
+    """
+    if not 0 < ttl < float("inf"):
+        raise UsageError(f"the time to takeover must be a positive number of seconds, not {ttl!r}")
+    return min(ttl / BEATS_PER_TTL, LONGEST_BEAT)
+
+
+def boot_clock() -> float:
+    """Seconds that go on while the machine sleeps: a laptop that slept past its ttl must notice."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
+
+
+class Watch:
+    """Watches one batch's holder, so that the judge knows for how long its heartbeat stood still."""
+
+    def __init__(
+        self,
+        log: BatchLog,
+        me: owners.Owner,
+        clock: Callable[[], float] = time.monotonic,
+        is_alive: Callable[[owners.Owner], bool] = owners.is_alive,
+    ) -> None:
+        self._log = log
+        self._me = me
+        self._clock = clock
+        self._is_alive = is_alive
+        self._seen: tuple[str, int] | None = None
+        self._beaten: float | None = None
+        self._since = 0.0
+
+    def look(self, holder: Holder) -> tuple[Verdict, Evidence]:
+        """Look once.
+
+        :returns: the verdict, and the evidence that gave it.
+        """
+        other = owners.Owner.from_json(holder.owner)
+        process = self._is_alive(other) if other.same_place(self._me) else None
+        age = None
+        if process is None:
+            age = self._log.store.age(self._log.entry_key(holder.entry))
+        now = self._clock()
+        # When the heartbeat was, on the judge's own clock: it moves only when the holder beats.
+        beaten = None if age is None else now - age
+        same = (holder.run, holder.entry) == self._seen and _same_beat(beaten, self._beaten, holder.beat)
+        if not same:
+            self._seen, self._beaten, self._since = (holder.run, holder.entry), beaten, now
+        evidence = Evidence(
+            process=process,
+            age=age,
+            watched=now - self._since,
+            ttl=holder.ttl,
+            watch=holder.beat + self._log.store.caching,
+        )
+        return judge(evidence), evidence
+
+
+def _same_beat(now: float | None, before: float | None, beat: float) -> bool:
+    if now is None or before is None:
+        return now is before
+    # Two looks at one heartbeat differ by what the looking took; a new one by at least most of a beat.
+    return abs(now - before) < max(beat / 2, 0.001)
+
+
+class Lease:
+    """What a run holds.
+
+    :param state: the batch as of this run's last entry.
+    :param on_lost: called once, from the heartbeat's thread, when the lease is found lost.
+
+    Does not promise to notice a takeover before the next :meth:`append`: it is the log that fences, and
+    :meth:`check` only makes a run stop sooner.
+    """
+
+    def __init__(
+        self,
+        log: BatchLog,
+        run: str,
+        state: BatchState,
+        *,
+        on_lost: Callable[[], None] | None = None,
+        clock: Callable[[], float] = boot_clock,
+    ) -> None:
+        assert state.holder is not None and state.holder.run == run
+        self.log = log
+        self.run = run
+        self.state = state
+        self.ttl = state.holder.ttl
+        self._beat = state.holder.beat
+        self._key = log.entry_key(state.holder.entry)
+        self._on_lost = on_lost
+        self._clock = clock
+        self._fresh = clock()
+        self._lost: str | None = None
+        self._ended = False
+        self._appending = threading.Lock()
+
+    def append(self, kind: str, body: Mapping[str, Any] | None = None) -> BatchState:
+        """Record one step before its effect.
+
+        :raises LeaseLost: the batch was taken over; nothing was recorded that counts.
+        :raises StoreBroken: whether it was recorded could not be found out.
+        """
+        self.check()
+        with self._appending:
+            try:
+                self.state = self.log.append(self.state, self.run, kind, body)
+            except Superseded as error:
+                self._lost = error.what
+                raise self._lost_error() from None
+            self._ended = self.state.holder is None
+        return self.state
+
+    def check(self) -> None:
+        """Stop a run that must not go on.
+
+        :raises LeaseLost: the lease was found lost, or could not be refreshed for two thirds of its ttl.
+        """
+        if self._lost is None:
+            silent = self._clock() - self._fresh
+            if silent > self.ttl * LOST_AT:
+                self._lost = f"the lease could not be refreshed for {silent:.0f} s"
+        if self._lost is not None:
+            raise self._lost_error()
+
+    @property
+    def lost(self) -> bool:
+        return self._lost is not None
+
+    def refresh(self) -> None:
+        """Beat once, and look whether the log has gone on without this run.
+
+        :raises LeaseLost: it has.
+        :raises OSError: the store did not answer; the caller tries again, until :meth:`check` says no.
+        """
+        began = self._clock()
+        beaten = self.log.store.beat(self._key)
+        # Nothing of this run can be half recorded while the lock is held, so a foreign last word is one.
+        with self._appending:
+            if self._ended:
+                return
+            if not beaten:
+                self._lose("its entry is gone: the batch was taken over, finished and pruned")
+            state = self.log.read()
+            if state.holder is None or state.holder.run != self.run:
+                self._lose("the batch was taken over")
+        self._fresh = began
+
+    @contextlib.contextmanager
+    def kept_alive(self) -> Iterator[Lease]:
+        """Beat from a thread of its own while the block runs."""
+        stop = threading.Event()
+        thread = threading.Thread(target=self._beat_until, args=(stop,), name="ubunye-heartbeat", daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            stop.set()
+            thread.join(timeout=self._beat + 5)
+
+    def _beat_until(self, stop: threading.Event) -> None:
+        while not stop.wait(self._beat):
+            try:
+                self.refresh()
+            except LeaseLost:
+                break
+            except (OSError, StateUnreadable):
+                # A passing error. The time since the last good beat decides, not the number of bad ones.
+                try:
+                    self.check()
+                except LeaseLost:
+                    break
+        if self._lost is not None and self._on_lost is not None and not stop.is_set():
+            self._on_lost()
+
+    def _lose(self, why: str) -> None:
+        self._lost = why
+        raise self._lost_error()
+
+    def _lost_error(self) -> LeaseLost:
+        return LeaseLost(
+            f"run {self.run[:8]} lost its lease: {self._lost}",
+            where=self.log.where,
+            hint="nothing more was landed; see who has the batch: ubunye leases list",
+        )

@@ -1,0 +1,175 @@
+"""One batch's log: read it, and append to it (contract, invariants 2 and 3).
+
+Acquire, save a claim, commit and take over are all one act: append the next entry, or find that somebody
+else did. An appender confirms after it created: its number must be the highest, and its predecessor must
+still be there. A run that slept while its predecessor was pruned finds that out here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from airflow_provider_ubunye.core.entries import CHECKPOINTS, Entry, decode, encode
+from airflow_provider_ubunye.core.errors import LeaseLost
+from airflow_provider_ubunye.core.fold import LogGap, fold, step
+from airflow_provider_ubunye.core.state import BatchState, checkpoint_json
+from airflow_provider_ubunye.core.store.base import BatchStore, StoreBroken
+
+_READS = 20
+_CREATES = 5
+
+
+def utc_now() -> str:
+    """Now, for people to read: UTC, ISO 8601, seconds."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Superseded(LeaseLost):
+    """Another run's entry stands where this one was to go."""
+
+
+class BatchLog:
+    """The log of one batch in a store.
+
+    :param store: where it lives.
+    :param prefix: its folder: ``leases/<usecase>/<package>/<task>/<key>``.
+    """
+
+    def __init__(self, store: BatchStore, prefix: str) -> None:
+        self.store = store
+        self.prefix = prefix
+        self.siblings: frozenset[str] = frozenset()
+        """Keys beside the log (``<key>.json``, ``<key>.finished.json``), as of the last look."""
+
+    @property
+    def where(self) -> str:
+        return f"{self.store.where}/{self.prefix}"
+
+    def entry_key(self, number: int) -> str:
+        return f"{self.prefix}/{number:08d}.json"
+
+    def read(self) -> BatchState:
+        """The state that the log says now.
+
+        :raises StateUnreadable: an entry is damaged, or a number stays missing.
+        :raises OSError: the store does not answer.
+        """
+        for left in reversed(range(_READS)):
+            entries = self._entries()
+            try:
+                if entries is not None:
+                    return fold(entries, self.where)
+            except LogGap:
+                # Read while it was pruned: numbers went between the list and the read.
+                if not left:
+                    raise
+        raise LogGap("the batch's log changes faster than it can be read", where=self.where)
+
+    def append(
+        self, state: BatchState, run: str, kind: str, body: Mapping[str, Any] | None = None
+    ) -> BatchState:
+        """Append one entry after ``state`` and return the state with it.
+
+        :param state: the state as this run knows it, which the entry builds on.
+        :raises Superseded: somebody else appended there first; the entry does not count.
+        :raises StoreBroken: the store stopped answering; whether the entry counts could not be found out.
+        :raises OSError: the store refused the entry, and it is not there.
+        """
+        number = state.number + 1
+        entry = Entry(number, uuid.uuid4().hex, state.last, run, utc_now(), kind, dict(body or {}))
+        after = replace(step(state, entry, self.where), number=number, last=entry.id)
+        if kind in CHECKPOINTS:
+            entry = replace(entry, body={**entry.body, "state": checkpoint_json(after)})
+        self._create(entry)
+        if self._confirmed(number):
+            return after
+        return self._settle(entry, after)
+
+    def prune(self, state: BatchState) -> None:
+        """Remove what stands below a checkpoint. Nothing reads it: the highest checkpoint is the root."""
+        below = [self.entry_key(n) for n in sorted(self._numbers()) if n < state.number]
+        # Lowest first: a number that is free again then never has a predecessor that is still there.
+        self.store.delete(below)
+
+    def _create(self, entry: Entry) -> None:
+        key = self.entry_key(entry.number)
+        data = encode(entry)
+        broken: OSError | None = None
+        for _ in range(_CREATES):
+            try:
+                if self.store.create(key, data):
+                    return
+            except OSError as error:
+                broken = error
+                continue
+            self._read_back(key, entry)
+            return
+        assert broken is not None
+        # It may be there although no answer came: its id settles that.
+        try:
+            there = self.store.read(key)
+        except OSError:
+            raise StoreBroken(
+                f"the state store stopped answering while {entry.kind!r} was recorded: {broken}",
+                where=self.where,
+                hint="see what the batch's log says, once it answers: ubunye leases show",
+            ) from broken
+        if there is None:
+            raise broken
+        self._read_back(key, entry)
+
+    def _read_back(self, key: str, entry: Entry) -> None:
+        there = self.store.read(key)
+        if there is not None and decode(there, f"{self.store.where}/{key}").id == entry.id:
+            return
+        raise Superseded(f"another run recorded entry {entry.number} of the batch first", where=self.where)
+
+    def _confirmed(self, number: int) -> bool:
+        numbers = self._numbers()
+        if number == max(numbers, default=0) and (number == 1 or number - 1 in numbers):
+            return True
+        if number > 1 and number - 1 not in numbers:
+            # On a number freed by pruning: below the root, so nobody will ever count it.
+            self.store.delete([self.entry_key(number)])
+        return False
+
+    def _settle(self, entry: Entry, after: BatchState) -> BatchState:
+        """Others appended meanwhile: on top of this entry, or past it."""
+        now = self.read()
+        if now.holder is not None and now.holder.run == entry.run and now.last == entry.id:
+            return now
+        # A done that counted is a success whatever came on top of it (contract, invariant 6).
+        if entry.kind == "done" and now.outcome_of(entry.run) == "success":
+            return after
+        raise Superseded(f"the batch was taken over while {entry.kind!r} was recorded", where=self.where)
+
+    def _numbers(self) -> set[int]:
+        numbers = set()
+        siblings = set()
+        for key in self.store.list(self.prefix):
+            name = key.removeprefix(self.prefix + "/")
+            if name == key:
+                siblings.add(key)
+            elif name.endswith(".json") and name[:-5].isdigit():
+                numbers.add(int(name[:-5]))
+        self.siblings = frozenset(siblings)
+        return numbers
+
+    def _entries(self) -> list[Entry] | None:
+        """The entries from the highest checkpoint on; None when one went while they were read."""
+        entries: list[Entry] = []
+        for number in sorted(self._numbers(), reverse=True):
+            data = self.store.read(self.entry_key(number))
+            if data is None:
+                return None
+            entry = decode(data, f"{self.store.where}/{self.entry_key(number)}")
+            if entry.number != number:
+                raise LogGap(f"entry {number} says it is entry {entry.number}", where=self.where)
+            entries.append(entry)
+            if entry.kind in CHECKPOINTS:
+                break
+        return entries

@@ -1,0 +1,130 @@
+"""Who a process is, so that another one can tell whether it is still there (contract, invariant 9)."""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process on a machine.
+
+    :param boot: changes with every start of the machine; empty when it can't be read.
+    :param pid_space: the pid namespace, so that a container with the same host name is another place.
+    :param started: the process' start: clock ticks since boot on Linux, else seconds since the epoch.
+    """
+
+    host: str
+    boot: str
+    pid_space: str
+    pid: int
+    started: float
+    user: str = ""
+
+    def same_place(self, other: Owner) -> bool:
+        """Whether a pid of the other means the same process here: same host, boot and pid namespace."""
+        return bool(self.boot) and (self.host, self.boot, self.pid_space) == (
+            other.host,
+            other.boot,
+            other.pid_space,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Owner:
+        """Read an owner back. What is missing or of another type becomes something no process has."""
+
+        def text(name: str) -> str:
+            return value[name] if isinstance(value.get(name), str) else ""
+
+        pid, started = value.get("pid"), value.get("started")
+        return cls(
+            host=text("host"),
+            boot=text("boot"),
+            pid_space=text("pid_space"),
+            pid=pid if isinstance(pid, int) and not isinstance(pid, bool) else -1,
+            started=float(started) if isinstance(started, int | float) else -1.0,
+            user=text("user"),
+        )
+
+
+def this_process() -> Owner:
+    """Who the calling process is."""
+    pid = os.getpid()
+    return Owner(
+        host=_host(),
+        boot=_boot(),
+        pid_space=_pid_space(),
+        pid=pid,
+        started=start_of(pid) or -1.0,
+        user=_user(),
+    )
+
+
+def start_of(pid: int) -> float | None:
+    """When a process started, in this platform's own unit; None when there is no such live process.
+
+    A zombie is dead: it can do nothing more, its parent only has not looked yet.
+    """
+    if sys.platform == "linux":
+        # Ticks since boot: psutil's seconds move when somebody sets the clock.
+        try:
+            line = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+        fields = line.rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else float(fields[19])
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else float(process.create_time())
+    except psutil.NoSuchProcess:
+        return None
+
+
+def is_alive(owner: Owner) -> bool:
+    """Whether the very process is there, not another one with its pid. Only for an owner of this place."""
+    return owner.pid > 0 and start_of(owner.pid) == owner.started
+
+
+@functools.cache
+def _host() -> str:
+    return socket.gethostname()
+
+
+@functools.cache
+def _boot() -> str:
+    if sys.platform == "linux":
+        try:
+            return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        except OSError:
+            return ""
+    import psutil
+
+    return str(int(psutil.boot_time()))
+
+
+def _pid_space() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _user() -> str:
+    try:
+        import getpass
+
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return ""

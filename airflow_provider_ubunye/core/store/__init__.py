@@ -1,0 +1,38 @@
+"""Batch stores: where the state of batches lives."""
+
+from __future__ import annotations
+
+from airflow_provider_ubunye.core.errors import UsageError
+from airflow_provider_ubunye.core.store.base import MARK, BatchStore, StoreBroken, StoreUnusable, self_test
+from airflow_provider_ubunye.core.store.file import FileStore
+from airflow_provider_ubunye.core.store.memory import MemoryStore
+
+__all__ = [
+    "MARK",
+    "BatchStore",
+    "FileStore",
+    "MemoryStore",
+    "StoreBroken",
+    "StoreUnusable",
+    "open_store",
+    "self_test",
+]
+
+
+def open_store(uri: str) -> BatchStore:
+    """Open the store that a URI names, and let it pass the self-test.
+
+    :param uri: a folder, or ``file:///folder``.
+    :raises UsageError: a kind of store that is not built yet, or a text that names none.
+    :raises StoreUnusable: the store can't be read or written, or does not keep its promise.
+    """
+    scheme, colon, rest = uri.partition("://")
+    if not uri.strip():
+        raise UsageError("the state store's name is empty", hint="--state FOLDER or UBUNYE_STATE")
+    if colon and scheme != "file":
+        raise UsageError(
+            f"a state store of kind {scheme!r} is not built yet", hint="name a folder on a disk that all share"
+        )
+    store = FileStore(rest if colon else uri)
+    self_test(store)
+    return store

@@ -1,0 +1,102 @@
+"""What a batch store is: the one primitive everything rests on, and five small ones beside it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Protocol
+
+from airflow_provider_ubunye.core.errors import NeedsPerson, Refused
+
+MARK = "store.json"
+"""The key that says the self-test passed here."""
+
+
+class StoreUnusable(Refused):
+    """The state store can't be used, so nothing runs: unprotected is never the default."""
+
+    reason = "store"
+
+
+class StoreBroken(NeedsPerson):
+    """The state store stopped answering in the middle of a run, and its answer matters."""
+
+    reason = "store"
+
+
+class BatchStore(Protocol):
+    """Where the state of batches lives. Nothing else knows where that is.
+
+    Keys are relative, with forward slashes. A method that can't be carried out raises :class:`OSError`; a
+    ``create`` that raised may have happened, and its caller finds out by reading back.
+
+    :ivar where: the place as a person writes it, without secrets.
+    :ivar caching: seconds for which another client of this store may be shown an old state.
+    """
+
+    where: str
+    caching: float
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Create ``key`` with ``data`` if it does not exist: whole content or nothing, durable on return.
+
+        :returns: False when the key exists; nothing was changed.
+        """
+
+    def read(self, key: str) -> bytes | None:
+        """The content of ``key``, None when it does not exist. Never None because it can't be read."""
+
+    def list(self, prefix: str) -> list[str]:
+        """The keys below ``prefix/`` and its own siblings ``prefix.*``, sorted.
+
+        A key that stood before the call and stands after it is in the list.
+        """
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Remove keys, in the order given; one that does not exist is no error."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Replace ``key`` by whole content. For readable copies only: nothing that must be safe uses it."""
+
+    def beat(self, key: str) -> bool:
+        """Mark ``key`` as fresh by the store's own clock. False when it does not exist."""
+
+    def age(self, key: str) -> float | None:
+        """Seconds since ``key`` was made or last beaten, by the store's own clock; None when absent.
+
+        May be negative when the store's clock was set back.
+        """
+
+
+def self_test(store: BatchStore) -> None:
+    """Let two creates of one key compete; refuse a store where both win (contract, "Limits … we lift").
+
+    A mark left in the store says that the test passed, so it runs once per store, not once per run.
+
+    :raises StoreUnusable: preconditions are ignored, or the store can't be read or written.
+    """
+    try:
+        if store.read(MARK) is not None:
+            return
+        key = f"self-test/{uuid.uuid4().hex}"
+        first = store.create(key, b"first")
+        second = store.create(key, b"second")
+        content = store.read(key)
+        store.delete([key])
+        if not first or second or content != b"first":
+            raise StoreUnusable(
+                f"the state store {store.where} does not keep its promise: two creates of one key "
+                f"{'both won' if second else 'gave ' + repr((first, content))}",
+                hint="use a store with exclusive create; see 'which store' in the docs",
+            )
+        store.create(MARK, b'{"format": 1, "exclusive_create": true}\n')
+    except OSError as error:
+        raise unusable(store.where, error) from error
+
+
+def unusable(where: str, error: OSError) -> StoreUnusable:
+    """The refusal for a store that answers with ``error``."""
+    return StoreUnusable(
+        f"the state store {where} can't be used: {error.strerror or error}",
+        hint="name another with --state or UBUNYE_STATE, or mend this one; nothing was run",
+    )

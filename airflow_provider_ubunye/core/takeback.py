@@ -1,0 +1,221 @@
+"""Settling debts: taking back what a run that did not get to done left, removing what one that did replaced.
+
+**The fence is the order.** For each claim the staged name goes first, then the landed one: a rename by a
+run that wakes late either came before, and its file goes with the second step, or finds its source gone.
+Renaming the staging folder away would not do: a rename through an open folder handle still lands.
+
+**Nothing is trusted that a log says of paths** (contract, invariant 4). A name is acted on only where it is
+plain and relative, lies in the recorded output without a link on the way, and carries its run's id. Files
+that an overwrite listed carry no id of ours: each goes only while its size and time are as listed, and only
+from an output in which the run that replaced it has landed.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from airflow_provider_ubunye.core.disk import Disk
+from airflow_provider_ubunye.core.errors import NotTakenBack
+from airflow_provider_ubunye.core.landing import PROBE
+from airflow_provider_ubunye.core.places import Places, is_plain, is_run_id, run_in, staging_name
+from airflow_provider_ubunye.core.state import UNFINISHED, Claim, Debt
+
+OLDER_RUN = "older"
+"""The run of debts that an older Ubunye's note or lease gave; their names carry a uuid instead."""
+
+_OLDER_PART = re.compile(r"part-\d{5}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[-.][^/]*\Z")
+_TREE_TRIES = 5
+
+
+@dataclass
+class Settled:
+    """What became of some debts.
+
+    :ivar removed: files that were there and are gone now.
+    :ivar missing: files that were not there any more.
+    :ivar left: what could not be removed, and is still owed.
+    :ivar problems: why, one sentence each.
+    :ivar warnings: what a person should know, nothing owed.
+    :ivar named: outputs that may hold a dead run's rows and can't be taken back.
+    """
+
+    removed: int = 0
+    missing: int = 0
+    left: list[Debt] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    named: list[Debt] = field(default_factory=list)
+
+
+class TakeBack:
+    """Settles debts on one disk.
+
+    :param staging_root: the state folder's ``staging``, None when the state is not on a disk.
+    :param check: raises when the run that settles must not go on.
+    """
+
+    def __init__(
+        self, disk: Disk, places: Places, staging_root: str | None, check: Callable[[], None] = lambda: None
+    ) -> None:
+        self._disk = disk
+        self._places = places
+        self._root = staging_root
+        self._check = check
+
+    def settle(self, debts: tuple[Debt, ...] | list[Debt]) -> Settled:
+        """Settle each debt, or say why not. A debt that is refused changes nothing."""
+        settled = Settled()
+        for debt in debts:
+            try:
+                self._settle(debt, settled)
+            except NotTakenBack as error:
+                settled.left.append(debt)
+                settled.problems.append(error.what)
+        return settled
+
+    def _settle(self, debt: Debt, settled: Settled) -> None:
+        if debt.output.kind == "named":
+            if debt.why == UNFINISHED and debt.output.detail.get("committing") is not None:
+                settled.named.append(debt)
+            return
+        if debt.output.kind != "files":
+            raise NotTakenBack(
+                f"the output {debt.output.name} is of kind {debt.output.kind!r}, which this version can't take back",
+                hint="use the version that wrote it",
+            )
+        path = self._places.path(debt.output.place)
+        self._refuse_odd_names(debt, path)
+        if debt.why == UNFINISHED:
+            self._take_back(debt, path, settled)
+        else:
+            self._remove_replaced(debt, path, settled)
+
+    def _take_back(self, debt: Debt, path: str, settled: Settled) -> None:
+        left: list[Claim] = []
+        stagings = self._stagings(debt, path)
+        for claim in debt.output.claims:
+            self._check()
+            try:
+                for staging in stagings:
+                    self._disk.remove(f"{staging}/{debt.output.name}/{claim.staged}")
+                self._count(self._disk.remove(f"{path}/{claim.final}"), settled)
+            except OSError as error:
+                left.append(claim)
+                settled.problems.append(f"{path}/{claim.final} can't be removed: {error.strerror or error}")
+        for staging in stagings:
+            self._remove_tree(staging, settled)
+        if self._root is not None and debt.run is not None and is_run_id(debt.run):
+            self._disk.remove_folder(posixpath.join(self._root, staging_name(debt.run) + PROBE))
+        self._remove_empty(path, debt.output.folders)
+        if left:
+            settled.left.append(replace(debt, output=replace(debt.output, claims=tuple(left))))
+            return
+        at = path
+        for _ in range(debt.output.made):
+            if not self._disk.remove_folder(at):
+                break
+            at = posixpath.dirname(at)
+
+    def _remove_replaced(self, debt: Debt, path: str, settled: Settled) -> None:
+        if debt.run is None and not any(self._disk.look(f"{path}/{name}") for name in debt.proof):
+            settled.warnings.append(
+                f"{len(debt.output.claims)} replaced file(s) of {path} stay: nothing there shows that run "
+                f"{(debt.by or '?')[:8]} landed in it"
+            )
+            return
+        left: list[Claim] = []
+        for claim in debt.output.claims:
+            self._check()
+            target = f"{path}/{claim.final}"
+            try:
+                if claim.seen is not None:
+                    item = self._disk.look(target)
+                    if item is not None and (item.size, item.changed) != claim.seen:
+                        settled.warnings.append(f"{target} changed after it was listed for replacement; it stays")
+                        continue
+                self._count(self._disk.remove(target), settled)
+            except OSError as error:
+                left.append(claim)
+                settled.problems.append(f"{target} can't be removed: {error.strerror or error}")
+        self._remove_empty(path, sorted({posixpath.dirname(c.final) for c in debt.output.claims}))
+        if left:
+            settled.left.append(replace(debt, output=replace(debt.output, claims=tuple(left))))
+
+    def _count(self, removed: bool, settled: Settled) -> None:
+        settled.removed += removed
+        settled.missing += not removed
+
+    def _refuse_odd_names(self, debt: Debt, path: str) -> None:
+        if debt.run is not None and debt.run != OLDER_RUN and not is_run_id(debt.run):
+            raise NotTakenBack(f"the log names the run {debt.run[:40]!r}, which is no run id")
+        if not is_plain(debt.output.name) or "/" in debt.output.name:
+            raise NotTakenBack(f"the log names the output {debt.output.name[:80]!r}")
+        folders = set(debt.output.folders)
+        for claim in debt.output.claims:
+            for name in {claim.final, claim.staged}:
+                if not is_plain(name):
+                    raise NotTakenBack(f"the log claims {name[:120]!r}, which leaves the output {path}")
+            if not self._carries(claim.final, debt):
+                raise NotTakenBack(
+                    f"the log claims {claim.final[:120]!r} in {path}, which does not carry its run's id"
+                )
+            folders.add(posixpath.dirname(claim.final))
+        for folder in folders - {""}:
+            if not is_plain(folder):
+                raise NotTakenBack(f"the log names the folder {folder[:120]!r}, which leaves the output {path}")
+        for folder in folders:
+            at = posixpath.join(path, folder).rstrip("/")
+            if self._disk.real(at) != at:
+                raise NotTakenBack(f"{at} is reached through a link; nothing was removed")
+        for staging in self._stagings(debt, path):
+            item = self._disk.look(staging)
+            if item is not None and not item.folder:
+                raise NotTakenBack(f"{staging} is not a folder; nothing was removed")
+
+    def _carries(self, name: str, debt: Debt) -> bool:
+        if debt.run is None:
+            return debt.why != UNFINISHED
+        if debt.run == OLDER_RUN:
+            return _OLDER_PART.match(posixpath.basename(name)) is not None
+        return run_in(name) == debt.run
+
+    def _stagings(self, debt: Debt, path: str) -> list[str]:
+        if debt.run is None or not is_run_id(debt.run):
+            return []
+        name = staging_name(debt.run)
+        return [posixpath.join(root, name) for root in (self._root, path) if root is not None]
+
+    def _remove_empty(self, path: str, folders: tuple[str, ...] | list[str]) -> None:
+        wanted: set[str] = set()
+        for folder in folders:
+            while folder and folder not in wanted:
+                wanted.add(folder)
+                folder = posixpath.dirname(folder)
+        for folder in sorted(wanted, key=lambda f: -f.count("/")):
+            self._disk.remove_folder(f"{path}/{folder}")
+
+    def _remove_tree(self, root: str, settled: Settled) -> None:
+        """Remove a run's own staging folder. What can't go stays as debris that no reader looks at."""
+        for _ in range(_TREE_TRIES):
+            try:
+                if self._clear(root):
+                    return
+            except OSError as error:
+                settled.warnings.append(f"{root} can't be removed: {error.strerror or error}")
+                return
+        settled.warnings.append(f"{root} stays: its run is still writing there; nothing of it can land")
+
+    def _clear(self, folder: str) -> bool:
+        items = self._disk.list_folder(folder)
+        if items is None:
+            return True
+        for item in items:
+            path = f"{folder}/{item.name}"
+            if item.folder:
+                self._clear(path)
+            else:
+                self._disk.remove(path)
+        return self._disk.remove_folder(folder)
