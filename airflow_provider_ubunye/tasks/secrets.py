@@ -206,7 +206,7 @@ def _fetch(reference: str, key: str, environ: Mapping[str, str]) -> str:
 
 def _read_file(rest: str, reference: str, key: str) -> str:
     # secret://file/run/secrets/x is /run/secrets/x; a Windows drive stands for itself.
-    text = rest if re.match(r"[A-Za-z]:[\\/]", rest) else f"/{rest}"
+    text = rest if re.match(r"[A-Za-z]:[\\/]", rest) else f"/{rest.lstrip('/')}"
     path = Path(text)
     if ".." in path.parts or "\0" in text:
         raise ConfigError(f"{key}: {reference!r} is not a plain absolute path")

@@ -136,13 +136,14 @@ def render(text: str, scope: Scope, key: str) -> str:
     """
     if not is_template(text):
         return text
-    is_path = key.endswith(".path")
+    in_entry = key.startswith(("CONFIG.inputs.", "CONFIG.outputs.")) and ".options." not in key
+    is_path = in_entry and key.endswith(".path")
     environment = _jinja()[is_path]
     try:
         done = environment.from_string(text).render(scope.names())
     except Exception as error:  # noqa: BLE001 - filters raise whatever they like
         raise ConfigError(f"{key}: {_fault(error, scope.take_read())}", hint=_hint(error)) from None
-    _hide_read(scope, structural=is_path or key.endswith((".format", ".mode")))
+    _hide_read(scope, structural=in_entry)
     if any(unicodedata.category(c) == "Cc" and c not in "\t\n\r" for c in done):
         raise ConfigError(f"{key}: the template gives a control character")
     if PREFIX in done and PREFIX not in text:
