@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable
 from typing import Any
 
 import pandas as pd
@@ -81,7 +82,9 @@ def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
         taken = [level for level in named if level in frame.columns]
         if taken:
             raise LandingFailed(f"{taken[0]!r} is the name of a column and of the index.", where=where)
-        unnamed = [position for position, level in enumerate(frame.index.names) if level is None]
+        unnamed: list[Hashable] = [
+            position for position, level in enumerate(frame.index.names) if level is None
+        ]
         whole = frame.droplevel(unnamed) if unnamed else frame
         return _from_pandas(whole.reset_index(), where)
     if frame.columns.has_duplicates:
@@ -93,7 +96,9 @@ def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         column = _culprit(frame)
-        raise LandingFailed(f"Column {column!r} can't be written: {first_line(error)}", where=where) from error
+        raise LandingFailed(
+            f"Column {column!r} can't be written: {first_line(error)}", where=where
+        ) from error
 
 
 def _check_one_kind(column: pd.Series[Any], where: str) -> None:
@@ -156,4 +161,3 @@ def first_line(error: BaseException) -> str:
         return error.strerror
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
-

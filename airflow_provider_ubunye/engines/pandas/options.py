@@ -115,7 +115,9 @@ _MERGE = {"mergeSchema": _Option(_flag)}
 _TIMES = {"dateFormat": _Option(_text), "timestampFormat": _Option(_text)}
 _ENCODED = {"encoding": _Option(_encoding, "utf-8")}
 _LINES = {"lineSep": _Option(_line_end, "\n"), **_ENCODED}
-_STREAM = {"compression": _Option(_one_of("none", "uncompressed", "gzip", "bzip2", "zstd", "deflate"), "none")}
+_STREAM = {
+    "compression": _Option(_one_of("none", "uncompressed", "gzip", "bzip2", "zstd", "deflate"), "none")
+}
 _CSV = {
     **_TIMES,
     **_LINES,
@@ -185,12 +187,16 @@ def parse_options(file_format: str, direction: str, options: Mapping[str, Any], 
         if name is None:
             raise ConfigError(_unknown(str(key), file_format, direction, table), where=where)
         if name in given:
-            raise ConfigError(f"Options {given[name]!r} and {key!r} are the same one, given twice.", where=where)
+            raise ConfigError(
+                f"Options {given[name]!r} and {key!r} are the same one, given twice.", where=where
+            )
         given[name] = str(key)
         try:
             parsed[name] = table[name].parse(value)
         except ValueError as error:
-            raise ConfigError(f"Option {key!r} for {file_format} is {value!r}, must be {error}.", where=where) from None
+            raise ConfigError(
+                f"Option {key!r} for {file_format} is {value!r}, must be {error}.", where=where
+            ) from None
     return parsed
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 # Spark's list (ExternalCatalogUtils). A space and a plus sign are not in it, and stay.
-_ESCAPED = frozenset('"#%\'*/:=?\\{[]^\x7f') | {chr(code) for code in range(1, 0x20)}
+_ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 0x20)}
 _TO_ESCAPE = re.compile("[" + re.escape("".join(sorted(_ESCAPED))) + "]")
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 

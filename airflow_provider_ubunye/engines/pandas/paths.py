@@ -41,7 +41,9 @@ def data_files(path: str, options: Mapping[str, Any], where: str) -> list[DataFi
     :raises RunFailed: nothing is there, or folders disagree about the partition columns.
     """
     if not path or "\0" in path:
-        raise ConfigError("The input has no path." if not path else "The path has a NUL character.", where=where)
+        raise ConfigError(
+            "The input has no path." if not path else "The path has a NUL character.", where=where
+        )
     recursive = bool(options["recursiveFileLookup"])
     name_filter: str | None = options["pathGlobFilter"]
     patterns = None if name_filter is None else _braces(name_filter)
@@ -63,7 +65,9 @@ def data_files(path: str, options: Mapping[str, Any], where: str) -> list[DataFi
     return files
 
 
-def _walk(folder: Path, partitions: tuple[tuple[str, str | None], ...], recursive: bool) -> Iterator[DataFile]:
+def _walk(
+    folder: Path, partitions: tuple[tuple[str, str | None], ...], recursive: bool
+) -> Iterator[DataFile]:
     with os.scandir(folder) as listing:
         entries = sorted(listing, key=lambda entry: entry.name)
     for entry in entries:

@@ -1,0 +1,250 @@
+"""Writing an output: check the frame, split it by its partition columns, write the part files."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from airflow_provider_ubunye.core.errors import ConfigError, LandingFailed, UbunyeError
+from airflow_provider_ubunye.core.specs import APPEND, OVERWRITE_PARTITIONS, OutputSpec
+from airflow_provider_ubunye.engines.formats import did_you_mean
+from airflow_provider_ubunye.engines.pandas.files import FileFormat, file_format
+from airflow_provider_ubunye.engines.pandas.frames import first_line, to_table
+from airflow_provider_ubunye.engines.pandas.options import WRITE, parse_options
+from airflow_provider_ubunye.engines.pandas.partitions import DEFAULT_PARTITION, folder_name
+
+if TYPE_CHECKING:
+    from airflow_provider_ubunye.engines.pandas import Staging
+
+# Sorting copies what it sorts; a larger frame is sorted in pieces of this size, each its own part files.
+_SORTED_BYTES = 1 << 30
+_PENDING_PARTS = 64
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows for one folder: ``folder`` is relative to the staging folder, ``.`` without partitions."""
+
+    folder: Path
+    rows: pa.Table
+
+
+def stage(frame: Any, spec: OutputSpec, staging: Staging) -> int:
+    """Write a frame in a file format. See ``PandasEngine.stage``.
+
+    A frame without rows writes no file in the modes ``append`` and ``overwrite_partitions``. In the others
+    it writes one with the frame's columns, so that the new output can be read; a partitioned one in the
+    folder of the null partition, so that the partition columns are there too.
+    """
+    where = f"output {spec.name!r}"
+    options = parse_options(spec.format, WRITE, spec.options, where)
+    writer = file_format(spec.format)
+    table = to_table(frame, where)
+    _check_partition_columns(table, spec.partition_by, where)
+    body = [name for name in table.column_names if name not in spec.partition_by]
+    prepared = writer.prepare(table.select(body) if spec.partition_by else table, options, where)
+    if table.num_rows == 0:
+        if spec.mode in (APPEND, OVERWRITE_PARTITIONS):
+            return 0
+        folder = Path(*(folder_name(name, None) for name in spec.partition_by))
+        parts: Iterator[_Part] = iter([_Part(folder, prepared)])
+    elif spec.partition_by:
+        parts = _split(prepared, table.select(list(spec.partition_by)), staging.folder, where)
+    else:
+        parts = iter([_Part(Path(), prepared)])
+    _write(parts, writer, options, staging, where)
+    return int(table.num_rows)
+
+
+def _check_partition_columns(table: pa.Table, columns: tuple[str, ...], where: str) -> None:
+    for name in columns:
+        if name not in table.column_names:
+            raise ConfigError(
+                f"partition_by names column {name!r}, which the frame lacks."
+                f"{did_you_mean(name, table.column_names)}",
+                where=where,
+            )
+    if len(set(columns)) < len(columns):
+        raise ConfigError("partition_by names a column twice.", where=where)
+    if columns and len(columns) == table.num_columns:
+        raise ConfigError("partition_by names all columns: no column is left for the files.", where=where)
+
+
+def _write(
+    parts: Iterator[_Part], writer: FileFormat, options: Mapping[str, Any], staging: Staging, where: str
+) -> None:
+    """Write all parts, each in files of at most ``maxRecordsPerFile`` rows."""
+    suffix = writer.suffix(options)
+    indices = count()
+    most: int = options["maxRecordsPerFile"]
+
+    def jobs() -> Iterator[tuple[pa.Table, Path]]:
+        for part in parts:
+            step = most or max(1, part.rows.num_rows)
+            for start in range(0, max(1, part.rows.num_rows), step):
+                path = staging.folder / part.folder / staging.part_name(next(indices), suffix)
+                yield part.rows.slice(start, step), path
+
+    def write_one(job: tuple[pa.Table, Path]) -> None:
+        rows, path = job
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            writer.write_file(rows, path, options)
+        except UbunyeError:
+            raise
+        except (OSError, ValueError, TypeError, ArithmeticError, pa.ArrowException) as error:
+            raise LandingFailed(
+                f"{path.name} could not be written: {first_line(error)}", where=where
+            ) from error
+
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        pending: deque[Future[None]] = deque()
+        try:
+            for job in jobs():
+                pending.append(pool.submit(write_one, job))
+                # Parts are made as they are written, so that sorted pieces do not pile up in memory.
+                if len(pending) > _PENDING_PARTS:
+                    pending.popleft().result()
+            for future in pending:
+                future.result()
+        except BaseException:
+            # Files that nobody will claim need not be written.
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _split(body: pa.Table, keys: pa.Table, staging: Path, where: str) -> Iterator[_Part]:
+    """Rows by partition: one sort for all, then slices. The order of rows within a partition is kept."""
+    folders = _Folders(staging, where)
+    size = body.nbytes + keys.nbytes
+    step = body.num_rows if size <= _SORTED_BYTES else max(1, body.num_rows * _SORTED_BYTES // size)
+    for start in range(0, body.num_rows, step):
+        rows = body.slice(start, step)
+        columns = [_codes(keys.slice(start, step), name, where) for name in keys.column_names]
+        group = np.zeros(rows.num_rows, dtype=np.int64)
+        for codes, names in columns:
+            group = group * len(names) + codes
+            if len(names) > 1 and int(group.max(initial=0)) > 2**31:
+                # Numbered anew, so that a product over many columns does not overflow.
+                group = np.unique(group, return_inverse=True)[1].astype(np.int64)
+        if (group[1:] < group[:-1]).any():
+            small = group.astype(np.uint16) if int(group.max()) < 2**16 else group
+            order = np.argsort(small, kind="stable")
+            rows, group = rows.take(pa.array(order)), group[order]
+        else:
+            order = np.arange(len(group))
+        starts = np.concatenate(([0], np.flatnonzero(np.diff(group)) + 1, [len(group)]))
+        for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            row = order[first]
+            folder = folders.made(tuple(names[codes[row]] for codes, names in columns))
+            yield _Part(folder, rows.slice(first, end - first))
+
+
+def _codes(keys: pa.Table, name: str, where: str) -> tuple[Any, list[str]]:
+    """A partition column as numbers, and the folder's name that each number stands for.
+
+    :raises LandingFailed: a value that can't be a folder's name, or two that would share one.
+    """
+    column = keys.column(name)
+    kind = column.type
+    if pt.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    elif (pt.is_timestamp(kind) and kind.unit == "ns") or kind == pa.time64("ns"):
+        coarser = pa.timestamp("us", kind.tz) if pt.is_timestamp(kind) else pa.time64("us")
+        try:
+            column = column.cast(coarser)
+        except pa.ArrowInvalid:
+            raise LandingFailed(
+                f"Partition column {name!r} has nanoseconds, which Spark can't read back.", where=where
+            ) from None
+    elif pt.is_float16(kind) or pt.is_float32(kind):
+        return _float32_codes(column, name, where)
+    try:
+        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        values = encoded.dictionary.to_pylist()
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise LandingFailed(
+            f"Column {name!r} ({kind}) can't be a partition: {first_line(error)}", where=where
+        ) from error
+    return _named(encoded.indices.to_numpy(zero_copy_only=False), values, name, where)
+
+
+def _float32_codes(column: pa.ChunkedArray, name: str, where: str) -> tuple[Any, list[str]]:
+    """As :func:`_codes`; the shortest digits of a 32-bit float are not those of the same 64-bit one."""
+    encoded = column.cast(pa.float32()).combine_chunks().dictionary_encode(null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    texts = encoded.dictionary.cast(pa.string()).to_pylist()
+    values = [None if text is None else float(text) for text in texts]
+    return _named(encoded.indices.to_numpy(zero_copy_only=False), values, name, where)
+
+
+def _named(codes: Any, values: list[Any], column: str, where: str) -> tuple[Any, list[str]]:
+    names: dict[str, Any] = {}
+    for value in values:
+        try:
+            folder = folder_name(column, value)
+        except ValueError as error:
+            raise LandingFailed(
+                f"Partition column {column!r} has the value {_shown(value)}: {error}.", where=where
+            ) from None
+        if folder in names:
+            raise LandingFailed(
+                f"Partition column {column!r} has {_shown(names[folder])} and {_shown(value)}, "
+                f"which are one folder, {folder}: no reader could tell them apart.",
+                where=where,
+                hint="Replace one of them." if folder.endswith(DEFAULT_PARTITION) else None,
+            )
+        names[folder] = value
+    return codes, list(names)
+
+
+def _shown(value: Any) -> str:
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+class _Folders:
+    """Makes the partition folders, and notices when the file system takes two names for one.
+
+    A file system that folds case or normalises Unicode would put the rows of ``A`` and ``a`` together.
+    """
+
+    def __init__(self, staging: Path, where: str) -> None:
+        self._staging = staging
+        self._where = where
+        self._made: set[Path] = set()
+
+    def made(self, names: tuple[str, ...]) -> Path:
+        """The folder of one partition, relative to the staging folder."""
+        folder = Path()
+        for name in names:
+            folder = folder / name
+            if folder in self._made:
+                continue
+            try:
+                (self._staging / folder).mkdir()
+            except FileExistsError:
+                raise LandingFailed(
+                    f"The partition folder {folder} is another one's too: "
+                    "this file system does not tell them apart.",
+                    where=self._where,
+                ) from None
+            except OSError as error:
+                raise LandingFailed(
+                    f"The partition folder {folder} could not be made: {first_line(error)}", where=self._where
+                ) from error
+            self._made.add(folder)
+        return folder
