@@ -20,8 +20,9 @@ name its predecessor. A run that slept through takeover, finish and prune thus f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from airflow_provider_ubunye.core.entries import CHECKPOINTS, Entry
 from airflow_provider_ubunye.core.errors import StateUnreadable
@@ -97,7 +98,7 @@ def step(state: BatchState, entry: Entry, where: str = "") -> BatchState:
             )
         case "committing" | "committed":
             name = reader.get(entry.body, "output", str)
-            detail = {entry.kind: dict(reader.get(entry.body, "detail", dict))}
+            detail: dict[str, Any] = {entry.kind: dict(reader.get(entry.body, "detail", dict))}
             holder = replace(
                 holder,
                 outputs=tuple(
@@ -125,6 +126,12 @@ def _acquired(state: BatchState, entry: Entry, reader: Reader) -> BatchState:
             debts = tuple(Debt(UNFINISHED, dead.run, output) for output in dead.outputs)
             state = replace(state, debts=state.debts + debts)
             state = _remember(state, dead.run, entry.at, "interrupted")
+    # What an older Ubunye, or an earlier spelling of the batch, left: taken in once, by the run that found it.
+    older = entry.body.get("older")
+    if isinstance(older, Mapping):
+        state = replace(state, debts=state.debts + reader.debts(older, "debts"))
+        if older.get("finished") is not None:
+            state = replace(state, finished=reader.finished(older["finished"]))
     holder = Holder(
         run=entry.run,
         entry=entry.number,

@@ -31,11 +31,13 @@ class BatchStore(Protocol):
     ``create`` that raised may have happened, and its caller finds out by reading back.
 
     :ivar where: the place as a person writes it, without secrets.
-    :ivar caching: seconds for which another client of this store may be shown an old state.
     """
 
     where: str
-    caching: float
+
+    @property
+    def caching(self) -> float:
+        """Seconds for which another client of this store may be shown an old state."""
 
     def create(self, key: str, data: bytes) -> bool:
         """Create ``key`` with ``data`` if it does not exist: whole content or nothing, durable on return.

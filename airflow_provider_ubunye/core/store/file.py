@@ -8,6 +8,7 @@ open is never used: it shows others an empty file, and a writer that dies then l
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import errno
 import functools
@@ -76,7 +77,7 @@ class FileStore:
         except IsADirectoryError:
             return retry_in_use(lambda: _read(os.path.join(path, _INSIDE)))
 
-    def list(self, prefix: str) -> list[str]:
+    def list(self, prefix: str) -> builtins.list[str]:
         # A folder is not read in one instant. Two readings that agree miss no key that stood through both,
         # not even where one name went and its successor came while the first was under way.
         found = self._list(prefix)
@@ -84,7 +85,7 @@ class FileStore:
             found = again
         return found
 
-    def _list(self, prefix: str) -> list[str]:
+    def _list(self, prefix: str) -> builtins.list[str]:
         base = self._path(prefix)
         found = [f"{prefix}/{name}" for name in _walk(base)]
         for suffix in (".finished.json", ".json"):

@@ -14,7 +14,11 @@ class MemoryStore:
     """
 
     where = "memory"
-    caching = 0.0
+    _caching = 0.0
+
+    @property
+    def caching(self) -> float:
+        return self._caching
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

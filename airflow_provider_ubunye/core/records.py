@@ -1,0 +1,159 @@
+"""Run records (receipts) on a disk: what ran, when, with what outcome.
+
+A record is a copy for people and for later questions. No protection rests on it: the batch's log decides,
+and whoever looks next closes a record that its run could not close.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from airflow_provider_ubunye.core.batch import check_task
+from airflow_provider_ubunye.core.errors import StateUnreadable
+from airflow_provider_ubunye.core.localdisk import retry_in_use
+
+RECORD_VERSION = 3
+"""2 is the older Ubunye's; its records are read."""
+
+RUNNING = "running"
+SUCCESS = "success"
+ERROR = "error"
+INTERRUPTED = "interrupted"
+
+
+def now_text() -> str:
+    """Now as records write it: UTC, ISO 8601, microseconds."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run. Field names are the reference's; times are UTC, ISO 8601.
+
+    :param run_id: 32 hex digits; an older Ubunye's is a UUID.
+    :param task_path: ``usecase/package/task``.
+    :param profile: the mode.
+    :param status: ``running``, ``success``, ``error`` or ``interrupted``.
+    :param outputs: per output: name, format, location, mode, row_count, files.
+    :param batch_key: the batch's key; None for an older Ubunye's record.
+    """
+
+    run_id: str
+    task_path: str
+    status: str
+    started_at: str
+    ended_at: str | None = None
+    duration_sec: float | None = None
+    profile: str = "DEV"
+    model: str | None = None
+    version: str | None = None
+    config_hash: str | None = None
+    backend: str | None = None
+    engine_version: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    inputs: tuple[Mapping[str, Any], ...] = ()
+    outputs: tuple[Mapping[str, Any], ...] = ()
+    error: str | None = None
+    batch_key: str | None = None
+    attempt: Mapping[str, Any] | None = None
+    record_version: int = RECORD_VERSION
+
+    def ended(self, status: str, error: str | None = None, **changes: Any) -> RunRecord:
+        """The record closed now."""
+        at = now_text()
+        began = datetime.datetime.fromisoformat(self.started_at)
+        spent = (datetime.datetime.fromisoformat(at) - began).total_seconds()
+        return replace(self, status=status, ended_at=at, duration_sec=spent, error=error, **changes)
+
+
+class Records(Protocol):
+    """A run record store."""
+
+    def save(self, record: RunRecord) -> None:
+        """Write the record whole, replacing an earlier state of it. :raises OSError: it could not."""
+
+    def load(self, task: str, run_id: str) -> RunRecord | None:
+        """One record, None when there is none. :raises StateUnreadable: it is damaged."""
+
+    def list_runs(self, task: str) -> list[str]:
+        """The ids of a task's recorded runs."""
+
+    def search(self, task: str, *, status: str | None = None) -> Iterator[RunRecord]:
+        """A task's records, newest first."""
+
+
+class FileRecords:
+    """Records as files, ``<root>/<usecase>/<package>/<task>/<run id>.json``.
+
+    :param root: usually ``<usecase_dir>/.ubunye/lineage``.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root)
+
+    def save(self, record: RunRecord) -> None:
+        path = self._path(record.task_path, record.run_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temp = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+        usecase, package, task = record.task_path.split("/")
+        document = {
+            **asdict(record),
+            "usecase": usecase,
+            "package": package,
+            "task_name": task,
+        }
+        try:
+            with open(temp, "x", encoding="utf-8") as file:
+                json.dump(document, file, indent=2, ensure_ascii=False, default=str)
+                file.flush()
+                os.fsync(file.fileno())
+            retry_in_use(lambda: os.replace(temp, path))
+        except BaseException:
+            temp.unlink(missing_ok=True)
+            raise
+
+    def load(self, task: str, run_id: str) -> RunRecord | None:
+        path = self._path(task, run_id)
+        try:
+            text = retry_in_use(lambda: path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return _parse(text, str(path))
+
+    def list_runs(self, task: str) -> list[str]:
+        folder = self.root.joinpath(*check_task(task).split("/"))
+        try:
+            names = os.listdir(folder)
+        except FileNotFoundError:
+            return []
+        return sorted(n.removesuffix(".json") for n in names if n.endswith(".json") and n[0] != ".")
+
+    def search(self, task: str, *, status: str | None = None) -> Iterator[RunRecord]:
+        found = [r for r in (self.load(task, run) for run in self.list_runs(task)) if r is not None]
+        for record in sorted(found, key=lambda r: r.started_at, reverse=True):
+            if status is None or record.status == status:
+                yield record
+
+    def _path(self, task: str, run_id: str) -> Path:
+        return self.root.joinpath(*check_task(task).split("/"), f"{run_id}.json")
+
+
+def _parse(text: str, where: str) -> RunRecord:
+    try:
+        document = json.loads(text)
+        known = {f.name for f in fields(RunRecord)}
+        values = {k: v for k, v in document.items() if k in known}
+        values["inputs"] = tuple(values.get("inputs") or ())
+        values["outputs"] = tuple(values.get("outputs") or ())
+        record = RunRecord(**values)
+        datetime.datetime.fromisoformat(record.started_at)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StateUnreadable(f"a run record can't be read: {error}", where=where) from None
+    return record

@@ -1,0 +1,90 @@
+"""What a run is asked to do, and where: the values that the way of a run is parametrised by."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_ubunye.core.batch import Batch
+from airflow_provider_ubunye.core.disk import Disk, LocalDisk
+from airflow_provider_ubunye.core.lease import DEFAULT_TTL, beat_of
+from airflow_provider_ubunye.core.log import BatchLog
+from airflow_provider_ubunye.core.owner import Owner, is_alive, this_process
+from airflow_provider_ubunye.core.places import Places
+from airflow_provider_ubunye.core.records import Records
+from airflow_provider_ubunye.core.specs import OVERWRITE, OVERWRITE_PARTITIONS
+from airflow_provider_ubunye.core.store.base import BatchStore
+
+RUN = "run"
+RERUN = "rerun"
+RESUME = "resume"
+RELEASE = "release"
+
+NEVER_REFUSED = frozenset({OVERWRITE, OVERWRITE_PARTITIONS, "errorifexists", "ignore", "merge"})
+"""Modes of which a finished batch is never refused: they replace, or look for themselves."""
+
+
+def appends(mode: str) -> bool:
+    """Whether a write mode adds rows to what is there, so that a second run would add them twice."""
+    return mode not in NEVER_REFUSED
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where state, files and records are, and how this process tells the living from the dead.
+
+    :param staging_root: a folder of the state store on a disk, for staging; None when it is not on one.
+    :param records: where run records go; None for none.
+    :param protected: False when the lease is turned off.
+    """
+
+    store: BatchStore
+    places: Places
+    disk: Disk = field(default_factory=LocalDisk)
+    staging_root: str | None = None
+    records: Records | None = None
+    owner: Owner = field(default_factory=this_process)
+    is_alive: Callable[[Owner], bool] = is_alive
+    heartbeat: bool = True
+    protected: bool = True
+
+    def log(self, batch_key: str, task: str) -> BatchLog:
+        """The log of one batch."""
+        return BatchLog(self.store, f"leases/{task}/{batch_key}")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One run of one batch, as asked.
+
+    :param run: this run's id, 32 hex digits.
+    :param purpose: :data:`RUN`, :data:`RERUN`, :data:`RESUME` or :data:`RELEASE`.
+    :param appends: whether an output appends; None when the outputs are not known yet, so that what the
+        finished run did decides.
+    :param outputs: name to (mode, path, kind) of the outputs known beforehand.
+    :param ttl: seconds without a heartbeat after which another place may take over.
+    :param attempt: who asked, for schedulers: recorded, never interpreted here.
+    :param force: release a run that may be alive.
+    :param wait: seconds to wait for a batch that is held.
+    """
+
+    batch: Batch
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)
+    purpose: str = RUN
+    appends: bool | None = None
+    outputs: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    ttl: float = DEFAULT_TTL
+    attempt: Mapping[str, Any] | None = None
+    force: bool = False
+    wait: float = 0.0
+
+    @property
+    def beat(self) -> float:
+        return beat_of(self.ttl)
+
+    @property
+    def appending(self) -> list[str]:
+        """The names of the outputs known to append."""
+        return [name for name, (mode, _, _) in self.outputs.items() if appends(mode)]

@@ -1,0 +1,365 @@
+"""One run of one batch: the way of the data, from the lease to the record.
+
+::
+
+    open_run     look → judge → acquire → settle what others left → decide            (start.py)
+    with run:    output() for each output: announce → stage                            (landing.py)
+    on leaving:  claim → land what can be taken back → commit what can't → done → settle → record
+    on failure:  take back → released → record; what can't be taken back is named
+
+The order claim, land, done stands in :meth:`Run.commit` and nowhere else (contract, invariants 2, 6 to 8).
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self
+
+from airflow_provider_ubunye.core import messages
+from airflow_provider_ubunye.core.errors import (
+    LeaseLost,
+    MayRepeat,
+    RunInterrupted,
+    StateUnreadable,
+    UbunyeError,
+    UsageError,
+)
+from airflow_provider_ubunye.core.landing import FilesLanding, Staging
+from airflow_provider_ubunye.core.lease import Lease
+from airflow_provider_ubunye.core.named import NamedLanding
+from airflow_provider_ubunye.core.receipt import Receipt
+from airflow_provider_ubunye.core.request import RERUN, Request, Setting, appends
+from airflow_provider_ubunye.core.settle import settle, take_back
+from airflow_provider_ubunye.core.start import Decision, Start, decide
+from airflow_provider_ubunye.core.state import REPLACED, UNFINISHED, Debt, Written, to_json
+from airflow_provider_ubunye.core.takeback import OLDER_RUN
+from airflow_provider_ubunye.core.places import is_run_id
+
+logger = logging.getLogger("airflow_provider_ubunye")
+
+Landing = FilesLanding | NamedLanding
+
+
+@dataclass
+class Outcome:
+    """What a run did, for people and machines.
+
+    :ivar files: output name to the number of files landed.
+    :ivar skipped: outputs left alone by mode ``ignore``.
+    :ivar replaced: files of earlier runs removed.
+    """
+
+    run: str
+    files: dict[str, int] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    replaced: int = 0
+    over: str | None = None
+
+
+def open_run(setting: Setting, request: Request) -> Run | None:
+    """Start a run of a batch.
+
+    :returns: the run, to be used as a context manager; None where ``--resume`` finds the batch finished.
+    :raises RunLeaseHeld: another run holds the batch. :raises BatchFinished: it would append again.
+    :raises UbunyeError: the state can't be read or used, or a dead run's files can't be removed.
+    """
+    start = Start(setting, request)
+    landings: dict[str, Landing] = {
+        name: FilesLanding(
+            setting.disk, setting.places, request.run, name, mode, path, setting.staging_root
+        )
+        for name, (mode, path, kind) in request.outputs.items()
+        if kind == FilesLanding.kind
+    }
+    lease = start.acquire(tuple(landing.written for landing in landings.values()))
+    if lease is None:
+        return None
+    run = Run(setting, request, start, lease, landings)
+    try:
+        run.begin()
+        return run if start.settle(lease) and run.may_go_on() else run.stop()
+    except BaseException as error:
+        run.close(error)
+        raise
+
+
+class Run:
+    """A run that holds its batch's lease. Leaving it without an exception commits it.
+
+    Nothing that :meth:`output` staged can be read before the commit. Does not promise that a reader of plain
+    files never sees old and new files together while a batch is being replaced.
+    """
+
+    def __init__(
+        self, setting: Setting, request: Request, start: Start, lease: Lease, announced: dict[str, Landing]
+    ) -> None:
+        self.id = request.run
+        self.request = request
+        self.outcome = Outcome(request.run, over=lease.state.holder.over if lease.state.holder else None)
+        self._setting = setting
+        self._start = start
+        self._lease = lease
+        self._announced = announced
+        self._landings: dict[str, Landing] = {}
+        self._alive = contextlib.ExitStack()
+        self._receipt = Receipt(setting, request)
+        self._main = threading.current_thread() is threading.main_thread()
+
+    def begin(self) -> None:
+        """Beat, and write the record that says running."""
+        self._lease.on_lost(self._interrupt if self._main else None)
+        if self._setting.heartbeat:
+            self._alive.enter_context(self._lease.kept_alive())
+        self._receipt.begin()
+
+    def may_go_on(self) -> bool:
+        """Say before anything is written what a ``--rerun`` will replace."""
+        if decide(self._start.finished, self.request) is Decision.REPLACE:
+            self._say_what_is_replaced()
+        return True
+
+    def stop(self) -> None:
+        """End a run that found nothing to do; its lease is free already."""
+        self._alive.close()
+        self._receipt.forget()
+
+    def output(self, name: str, mode: str, path: str) -> Staging | None:
+        """Announce an output of files and open its staging folder.
+
+        :returns: where to write; None where mode ``ignore`` finds data and leaves it alone.
+        :raises BatchFinished: the batch is finished and this output would append it again.
+        :raises UsageError: the run has an output of that name already.
+        """
+        if name in self._landings:
+            raise UsageError(f"the run has an output {name!r} already; give each output its own name")
+        self._refuse_a_second_append(name, mode)
+        landing = self._announced.get(name)
+        if not isinstance(landing, FilesLanding):
+            landing = FilesLanding(
+                self._setting.disk, self._setting.places, self.id, name, mode, path, self._setting.staging_root
+            )
+            if landing.skips():
+                return self._skip(name)
+            self._lease.append("writing", {"outputs": to_json([landing.written])})
+        elif landing.skips():
+            return self._skip(name)
+        self._lease.check()
+        staging = landing.open()
+        self._landings[name] = landing
+        for line in landing.warnings:
+            logger.warning("%s", line)
+        landing.warnings.clear()
+        return staging
+
+    def output_named(self, name: str, mode: str, path: str, write: Callable[[], None]) -> None:
+        """Announce an output that can't be taken back; ``write`` is called after all files have landed.
+
+        :raises BatchFinished: the batch is finished and this output would append it again.
+        """
+        self._refuse_a_second_append(name, mode)
+        landing = NamedLanding(self._setting.places, name, mode, path, write)
+        self._lease.append("writing", {"outputs": to_json([landing.written])})
+        self._landings[name] = landing
+
+    def commit(self) -> None:
+        """Claim, land, done, settle.
+
+        :raises LeaseLost: another run took over; nothing more of this one lands.
+        :raises UbunyeError: the data could not be landed; the caller takes it back.
+        """
+        files = [o for o in self._landings.values() if isinstance(o, FilesLanding)]
+        named = [o for o in self._landings.values() if isinstance(o, NamedLanding)]
+        claimed: list[Written] = []
+        replaces: list[Debt] = []
+        for landing in files:
+            written, listed = landing.claim()
+            claimed.append(written)
+            replaces += listed
+            for line in landing.warnings:
+                logger.warning("%s", line)
+        replaces += self._replaced_by_rerun(replaces)
+        if claimed or replaces:
+            self._lease.append("claimed", {"outputs": to_json(claimed), "replaces": to_json(replaces)})
+        for landing in files:
+            landing.land(self._lease.check)
+            self.outcome.files[landing.written.name] = len(landing.written.claims)
+        for other in named:
+            other.commit(self._lease)
+        self._lease.append("done", {"named": self.request.batch.named})
+        self._finish()
+
+    def fail(self, error: BaseException) -> UbunyeError | None:
+        """Take back what this run wrote, free the lease and close the record.
+
+        :returns: the error to raise instead, where what happened says more than ``error`` does.
+        """
+        if self._lease.lost:
+            self._sweep_own_staging()
+            self._receipt.end("interrupted", f"lost its lease: {error}")
+            return None if isinstance(error, LeaseLost) else self._lost(error)
+        stopped = isinstance(error, KeyboardInterrupt | RunInterrupted)
+        outcome = "interrupted" if stopped else "failed"
+        holder = self._lease.state.holder
+        if holder is None or holder.phase == "done":
+            return None
+        kept = [o.written.name for o in self._landings.values() if isinstance(o, NamedLanding) and o.began]
+        try:
+            debts = [Debt(UNFINISHED, self.id, w) for w in self._own()]
+            settled = take_back(self._setting, self._lease, debts)
+            body = {"outcome": outcome, "debts": to_json(settled.left), "kept": kept}
+            self._lease.append("released", body)
+            self._lease.log.prune(self._lease.state)
+        except (UbunyeError, OSError) as problem:
+            logger.warning("Run %s could not take itself back: %s. The next run will.", messages.who(self.id), problem)
+        self._receipt.end("interrupted" if stopped else "error", str(error) or type(error).__name__)
+        if kept:
+            return MayRepeat(
+                f"{self.request.batch.label} failed, and rows of it are in {', '.join(kept)}, which can't be taken "
+                f"back: {error}",
+                hint="look at what is there before you run the batch again: a rerun adds its rows again",
+            )
+        if isinstance(error, KeyboardInterrupt):
+            return RunInterrupted(f"{self.request.batch.label} was interrupted; what it wrote is taken back")
+        return None
+
+    def close(self, error: BaseException | None) -> None:
+        """Stop beating; used where a run ends before it began to write."""
+        holder = self._lease.state.holder
+        if error is not None and holder is not None and not self._lease.lost:
+            with contextlib.suppress(UbunyeError, OSError):
+                self._lease.append("released", {"outcome": "failed", "debts": to_json(self._lease.state.debts)})
+        self._alive.close()
+        if error is not None:
+            self._receipt.forget()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                try:
+                    self.commit()
+                    return
+                except BaseException as failed:
+                    error = failed
+            better = self.fail(error)
+            if better is not None:
+                raise better from error
+            if kind is None and not self._succeeded():
+                raise error
+        finally:
+            self._alive.close()
+
+    def _succeeded(self) -> bool:
+        holder = self._lease.state.holder
+        done = holder is None or holder.phase == "done"
+        return done and self._lease.state.outcome_of(self.id) == "success"
+
+    def _finish(self) -> None:
+        """What remains after done. The run is a success whatever happens here; the next one goes on with it."""
+        self._receipt.end("success", None, self.outcome)
+        try:
+            settled = settle(self._setting, self.request, self._lease)
+            self.outcome.replaced = settled.removed
+            if self._lease.state.debts == () and settled.removed:
+                logger.info("Replaced the batch: removed %d file(s) of the earlier run.", settled.removed)
+            self._lease.log.prune(self._lease.state)
+        except (UbunyeError, OSError) as error:
+            logger.warning(
+                "Run %s committed the batch; what remains to do is left to the next run: %s", messages.who(self.id), error
+            )
+
+    def _own(self) -> list[Written]:
+        holder = self._lease.state.holder
+        known = {o.name: o for o in (holder.outputs if holder else ())}
+        known.update({o.written.name: o.written for o in self._landings.values()})
+        return list(known.values())
+
+    def _refuse_a_second_append(self, name: str, mode: str) -> None:
+        done = self._start.finished
+        if done is not None and self.request.purpose != RERUN and appends(mode):
+            raise messages.finished(self.request.batch, done, [name], self._lease.log.where)
+
+    def _skip(self, name: str) -> None:
+        logger.info("[SKIP] %s holds data already (mode ignore); kept as it is.", name)
+        self.outcome.skipped.append(name)
+
+    def _earlier(self) -> list[Written]:
+        """The outputs of the earlier run that a rerun replaces: all but those that replace themselves."""
+        done = self._start.finished
+        if done is None or self.request.purpose != RERUN:
+            return []
+        modes = {o.written.name: o.written.mode for o in self._landings.values()}
+        modes = {**{n: m for n, (m, _, _) in self.request.outputs.items()}, **modes}
+        return [o for o in done.outputs if o.claims and appends(modes.get(o.name, o.mode))]
+
+    def _replaced_by_rerun(self, listed: list[Debt]) -> list[Debt]:
+        done = self._start.finished
+        seen = {(d.output.place, c.final) for d in listed for c in d.output.claims}
+        debts = []
+        for output in self._earlier():
+            assert done is not None
+            claims = tuple(c for c in output.claims if (output.place, c.final) not in seen)
+            run = done.run if is_run_id(done.run) else OLDER_RUN
+            debts.append(Debt(REPLACED, run, replace(output, claims=claims, folders=(), made=0), by=self.id))
+        return debts
+
+    def _say_what_is_replaced(self) -> None:
+        done = self._start.finished
+        assert done is not None
+        found = missing = 0
+        for output in self._earlier():
+            path = self._setting.places.path(output.place)
+            there = sum(self._setting.disk.look(f"{path}/{c.final}") is not None for c in output.claims)
+            found, missing = found + there, missing + len(output.claims) - there
+        gone = f", {missing} are no longer there" if missing else ""
+        logger.info(
+            "--rerun: replacing the batch written by run %s (finished %s); its %d file(s) are removed once this run "
+            "succeeds%s.",
+            messages.who(done.run),
+            done.at,
+            found,
+            gone,
+        )
+        again = [o.name for o in done.outputs if o.kind == "named"]
+        if again:
+            logger.warning("--rerun: %s can't be taken back, so the batch is added again.", ", ".join(again))
+
+    def _sweep_own_staging(self) -> None:
+        """A run that lost its lease removes what only it can still be writing: its own staging folders."""
+        from airflow_provider_ubunye.core.takeback import TakeBack
+
+        bare = [replace(w, claims=(), folders=(), made=0) for w in self._own()]
+        with contextlib.suppress(UbunyeError, OSError):
+            TakeBack(self._setting.disk, self._setting.places, self._setting.staging_root).settle(
+                [Debt(UNFINISHED, self.id, w) for w in bare]
+            )
+
+    def _lost(self, error: BaseException) -> UbunyeError | None:
+        """An interrupt that the heartbeat sent is the lease's loss, not a person's wish."""
+        try:
+            self._lease.check()
+        except LeaseLost as lost:
+            return lost if isinstance(error, KeyboardInterrupt | UbunyeError | OSError) else None
+        return None
+
+    def _interrupt(self) -> None:
+        _thread.interrupt_main()
+
+
+def describe(run: Run) -> Mapping[str, Any]:
+    """The outcome as JSON."""
+    return to_json(run.outcome)  # type: ignore[no-any-return]
+
+
+__all__ = ["Outcome", "Run", "StateUnreadable", "open_run"]

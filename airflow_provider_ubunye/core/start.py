@@ -1,0 +1,187 @@
+"""The start of a run: look, judge, take the lease, settle what others left, decide (contract, invariant 1)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from enum import Enum
+
+from airflow_provider_ubunye.core import messages
+from airflow_provider_ubunye.core.errors import StateUnreadable
+from airflow_provider_ubunye.core.judge import Verdict
+from airflow_provider_ubunye.core.lease import Lease, Watch
+from airflow_provider_ubunye.core.log import Superseded
+from airflow_provider_ubunye.core.older import Older
+from airflow_provider_ubunye.core.request import RELEASE, RERUN, RESUME, Request, Setting, appends
+from airflow_provider_ubunye.core.settle import refuse_what_is_left, settle
+from airflow_provider_ubunye.core.state import BatchState, Finished, Holder, Written, to_json
+from airflow_provider_ubunye.core.store.base import unusable
+from airflow_provider_ubunye.core.takeback import Settled
+
+logger = logging.getLogger("airflow_provider_ubunye")
+
+_LOOK_EVERY = 0.05
+_LONGEST_LOOK = 2.0
+_ACQUIRES = 100
+
+
+class Decision(Enum):
+    """What a request comes to on a batch that nobody holds."""
+
+    RUN = "run"
+    REPLACE = "replace"
+    SKIP = "skip"
+    REFUSE = "refuse"
+
+
+def decide(finished: Finished | None, request: Request) -> Decision:
+    """What to do about a batch, given the run that finished it. Pure."""
+    if finished is None or request.purpose == RELEASE:
+        return Decision.RUN
+    if request.purpose == RERUN:
+        return Decision.REPLACE
+    adds = request.appends
+    if adds is None:
+        # The outputs come later: what the finished run did is the best guess, and each append asks again.
+        adds = any(appends(output.mode) for output in finished.outputs)
+    if not adds:
+        return Decision.RUN
+    return Decision.SKIP if request.purpose == RESUME else Decision.REFUSE
+
+
+class Start:
+    """The way from a request to a lease.
+
+    :ivar finished: the run that finished the batch before, if any: ours, an older Ubunye's, or one under
+        another spelling of the batch.
+    """
+
+    def __init__(self, setting: Setting, request: Request) -> None:
+        self._setting = setting
+        self._request = request
+        self._batch = request.batch
+        self.log = setting.log(request.batch.key, request.batch.task)
+        self.older = Older(setting, request, self.log)
+        self.finished: Finished | None = None
+        self.imported: Finished | None = None
+        self.settled = Settled()
+
+    def look(self) -> tuple[BatchState, Decision]:
+        """The batch as it is, and what the request comes to once nobody holds it. Writes nothing.
+
+        :raises StateUnreadable: the state can't be read: never taken for absent.
+        :raises StoreUnusable: the store does not answer.
+        """
+        try:
+            state = self.log.read()
+            self.imported = self.older.finished(state)
+            self.finished = state.finished or self.imported
+            self.older.refuse_other_names(state)
+        except OSError as error:
+            raise unusable(self._setting.store.where, error) from error
+        return state, decide(self.finished, self._request)
+
+    def acquire(self, announced: tuple[Written, ...]) -> Lease | None:
+        """Take the lease, or refuse.
+
+        :returns: the lease; None where ``--resume`` finds the batch finished.
+        :raises RunLeaseHeld: a live run holds it. :raises BatchFinished: the task would append it again.
+        """
+        end = time.monotonic() + self._request.wait
+        watch = Watch(self.log, self._setting.owner, is_alive=self._setting.is_alive)
+        waited = False
+        for _ in range(_ACQUIRES):
+            state, decision = self.look()
+            if state.holder is None and not state.debts and not self.older.has_lease():
+                if decision is Decision.REFUSE:
+                    raise self._refusal()
+                if decision is Decision.SKIP:
+                    return None
+            self.older.refuse_live_lease()
+            if state.holder is not None and not self._dead(state.holder, watch, end):
+                waited = True
+                continue
+            try:
+                return self._append(state, announced)
+            except Superseded:
+                continue
+            except OSError as error:
+                raise unusable(self._setting.store.where, error) from error
+        raise StateUnreadable(
+            f"{self._batch.label}: the lease changed hands {_ACQUIRES} times while this run waited for it"
+            if waited
+            else f"{self._batch.label}: the lease could not be taken in {_ACQUIRES} tries",
+            where=self.log.where,
+        )
+
+    def settle(self, lease: Lease) -> bool:
+        """Settle what earlier runs left, and decide again now that nothing moves.
+
+        :returns: False where ``--resume`` finds the batch finished; the lease is free again then.
+        :raises NotTakenBack: something could not be removed; the lease is free again.
+        :raises BatchFinished: the dead run had committed; what it left is finished now.
+        """
+        dead = lease.state.unclosed
+        self.settled = settle(self._setting, self._request, lease)
+        self.older.forget(lease)
+        if dead:
+            done = [run for run in dead if lease.state.outcome_of(run) == "success"]
+            logger.info(
+                "Took over from run %s, which %s; %d file(s) removed.",
+                messages.who(dead[-1]),
+                "had committed the batch" if done else "died before it committed",
+                self.settled.removed,
+            )
+        if self.settled.left:
+            self._release(lease, "refused")
+            refuse_what_is_left(self.settled, self._batch.label)
+        self.finished = lease.state.finished
+        decision = decide(self.finished, self._request)
+        if decision is Decision.REFUSE:
+            self._release(lease, "refused")
+            raise self._refusal()
+        if decision is Decision.SKIP:
+            self._release(lease, "refused")
+            return False
+        return True
+
+    def _append(self, state: BatchState, announced: tuple[Written, ...]) -> Lease:
+        request = self._request
+        body = {
+            "owner": self._setting.owner.to_json(),
+            "ttl": request.ttl,
+            "beat": request.beat,
+            "purpose": request.purpose,
+            "recorded": self._setting.records is not None,
+            "attempt": request.attempt,
+            "over": state.holder.run if state.holder else None,
+            "task": self._batch.task,
+            "variables": dict(self._batch.variables),
+            "named_by": None if self._batch.named_by is None else list(self._batch.named_by),
+            "outputs": to_json(announced),
+            "older": {"finished": to_json(self.imported), "debts": to_json(self.older.debts())},
+        }
+        return Lease(self.log, request.run, self.log.append(state, request.run, "acquired", body))
+
+    def _dead(self, holder: Holder, watch: Watch, end: float) -> bool:
+        """Whether the holder is dead; waits as long as the request allows, or the judge needs to tell."""
+        verdict, evidence = watch.look(holder)
+        if self._request.force or verdict is Verdict.DEAD:
+            return True
+        now = time.monotonic()
+        # A heartbeat that is too old is watched for as long as a caching client may be shown an old one.
+        watching = verdict is Verdict.UNKNOWN and evidence.age is not None and evidence.age >= holder.ttl
+        if now >= end and not watching:
+            raise messages.held(self._batch, holder, verdict, evidence, self.log.where)
+        if watching:
+            logger.info("Watching run %s for %s.", messages.who(holder.run), messages.seconds(evidence.watch))
+        time.sleep(min(_LONGEST_LOOK, max(_LOOK_EVERY, holder.beat / 2)))
+        return False
+
+    def _refusal(self) -> Exception:
+        assert self.finished is not None
+        return messages.finished(self._batch, self.finished, self._request.appending, self.log.where)
+
+    def _release(self, lease: Lease, outcome: str) -> None:
+        lease.append("released", {"outcome": outcome, "debts": to_json(self.settled.left)})
+        self.log.prune(lease.state)
