@@ -106,8 +106,11 @@ def load_config(
     try:
         return _build(folder, raw, render_tree(raw, scope))
     except ConfigError as error:
-        error.where = error.where or where
-        raise
+        # "there is no format 'x'" must not show what came from the environment.
+        seen = Redactor()
+        for value in scope.seen:
+            seen.add(value)
+        raise ConfigError(seen.mask(error.what), where=error.where or where, hint=error.hint) from None
 
 
 def config_digest(folder: TaskFolder) -> str:

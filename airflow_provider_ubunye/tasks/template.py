@@ -83,6 +83,8 @@ class Scope:
     task_dir: str
     usecase_dir: str
     hide: Callable[[str], None]
+    seen: list[str] = field(init=False, default_factory=list)
+    """Every value of the environment that was rendered, for messages about what it was rendered into."""
     _read: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -156,6 +158,7 @@ def render(text: str, scope: Scope, key: str) -> str:
 
 def _hide_read(scope: Scope, *, structural: bool) -> None:
     for name, value in scope.take_read().items():
+        scope.seen.append(value)
         sensitive = bool(_SENSITIVE.search(name))
         short = len(value) < _SHORTEST_SENSITIVE or value.lower() in _HARMLESS
         if sensitive or not (structural or short):
