@@ -22,6 +22,8 @@ from enum import Enum
 
 
 class Verdict(Enum):
+    """What the judge says of a holder."""
+
     ALIVE = "alive"
     DEAD = "dead"
     UNKNOWN = "unknown"

@@ -23,7 +23,14 @@ from pathlib import Path
 from airflow_provider_ubunye.core.disk import Disk
 from airflow_provider_ubunye.core.errors import LandingFailed, LeaseLost, OutputExists
 from airflow_provider_ubunye.core.listing import data_files, replaceable
-from airflow_provider_ubunye.core.places import STAGING_PREFIX, Places, landed_name, run_in, staging_name
+from airflow_provider_ubunye.core.places import (
+    STAGING_PREFIX,
+    Places,
+    folders_of,
+    landed_name,
+    run_in,
+    staging_name,
+)
 from airflow_provider_ubunye.core.specs import ERROR_IF_EXISTS, IGNORE, OVERWRITE, OVERWRITE_PARTITIONS
 from airflow_provider_ubunye.core.state import REPLACED, Claim, Debt, Written
 
@@ -166,14 +173,15 @@ class FilesLanding:
         return self.marker
 
     def _remake(self, act: Callable[[], None]) -> None:
-        """Another run that failed may take the output folder it made away again, just now."""
-        for left in reversed(range(_RETRIES)):
+        for _ in range(_RETRIES):
             self._disk.make_folders(self.path)
             try:
-                return act()
+                act()
             except FileNotFoundError:
-                if not left:
-                    raise
+                # Another run that failed took the output folder it had made away again, just now.
+                continue
+            return
+        raise FileNotFoundError(errno.ENOENT, "the output folder is removed again and again", self.path)
 
     def _warn_of_strangers(self) -> None:
         for name in sorted(self._disk.names(self.path)):
@@ -225,12 +233,8 @@ class FilesLanding:
 
     def _new_folders(self, claims: list[Claim]) -> list[str]:
         """The partition folders that landing makes, outermost first."""
-        wanted: set[str] = set()
-        for folder in {posixpath.dirname(c.final) for c in claims}:
-            while folder and folder not in wanted:
-                wanted.add(folder)
-                folder = posixpath.dirname(folder)
-        return [f for f in sorted(wanted) if self._disk.look(f"{self.path}/{f}") is None]
+        wanted = folders_of(claim.final for claim in claims)
+        return [f for f in wanted if self._disk.look(f"{self.path}/{f}") is None]
 
     def _replaced(self, claims: list[Claim]) -> list[Debt]:
         if self._mode == OVERWRITE:
@@ -248,18 +252,19 @@ class FilesLanding:
         return [Debt(REPLACED, None, output, by=self._run, proof=proof)]
 
     def _move(self, source: str, target: str) -> None:
-        for left in reversed(range(_RETRIES)):
+        for _ in range(_RETRIES):
             try:
-                return self._disk.rename(source, target)
+                self._disk.rename(source, target)
             except FileNotFoundError:
                 if self._disk.look(source) is None:
                     raise LeaseLost(
-                        f"run {self._run[:8]} lost its lease: its staged file {posixpath.basename(source)} is gone"
+                        f"run {self._run[:8]} lost its lease: its staged {posixpath.basename(source)} is gone"
                     ) from None
                 # The folder is not made yet, or a run that took itself back removed it while it was empty.
-                if not left:
-                    raise
                 self._disk.make_folders(posixpath.dirname(target))
+                continue
+            return
+        raise FileNotFoundError(errno.ENOENT, "its folder is removed again and again", target)
 
     def _landed_folders(self) -> list[str]:
         folders = {posixpath.dirname(f"{self.path}/{c.final}") for c in self.written.claims}

@@ -16,7 +16,7 @@ from airflow_provider_ubunye.core import owner as owners
 from airflow_provider_ubunye.core.errors import LeaseLost, StateUnreadable, UsageError
 from airflow_provider_ubunye.core.judge import Evidence, Verdict, judge
 from airflow_provider_ubunye.core.log import BatchLog, Superseded
-from airflow_provider_ubunye.core.state import BatchState, Holder
+from airflow_provider_ubunye.core.state import BatchState, Holder, to_json
 
 DEFAULT_TTL = 900.0
 """Seconds without a heartbeat after which a run elsewhere may be judged dead: 15 minutes."""
@@ -99,7 +99,6 @@ class Lease:
     """What a run holds.
 
     :param state: the batch as of this run's last entry.
-    :param on_lost: called once, from the heartbeat's thread, when the lease is found lost.
 
     Does not promise to notice a takeover before the next :meth:`append`: it is the log that fences, and
     :meth:`check` only makes a run stop sooner.
@@ -111,22 +110,27 @@ class Lease:
         run: str,
         state: BatchState,
         *,
-        on_lost: Callable[[], None] | None = None,
         clock: Callable[[], float] = boot_clock,
     ) -> None:
-        assert state.holder is not None and state.holder.run == run
+        assert state.holder is not None
+        assert state.holder.run == run
         self.log = log
         self.run = run
         self.state = state
         self.ttl = state.holder.ttl
         self._beat = state.holder.beat
         self._key = log.entry_key(state.holder.entry)
-        self._on_lost = on_lost
+        self._on_lost: Callable[[], None] | None = None
         self._clock = clock
         self._fresh = clock()
         self._lost: str | None = None
         self._ended = False
+        self._doubt = False
         self._appending = threading.Lock()
+
+    def on_lost(self, act: Callable[[], None] | None) -> None:
+        """Have ``act`` called from the heartbeat's thread, once, when the lease is found lost."""
+        self._on_lost = act
 
     def append(self, kind: str, body: Mapping[str, Any] | None = None) -> BatchState:
         """Record one step before its effect.
@@ -137,12 +141,34 @@ class Lease:
         self.check()
         with self._appending:
             try:
+                self._doubt = True
                 self.state = self.log.append(self.state, self.run, kind, body)
+                self._doubt = False
             except Superseded as error:
+                self._doubt = False
                 self._lost = error.what
                 raise self._lost_error() from None
             self._ended = self.state.holder is None
         return self.state
+
+    def end_doubt(self) -> None:
+        """After an append that raised: find out whether its entry counts, and see that it can't count later.
+
+        A create whose answer was lost may still be under way. Its number is taken by an entry that changes
+        nothing, or the entry is found there and is the batch's state. Until then nothing may be removed: the
+        entry may be ``done``.
+
+        :raises LeaseLost: another run took over.
+        :raises OSError: the store still does not answer; the doubt stands.
+        """
+        if not self._doubt:
+            return
+        with self._appending:
+            state = self.log.read()
+            if state.holder is not None and state.holder.run == self.run and state.number > self.state.number:
+                self.state, self._doubt = state, False
+                return
+        self.append("cleaned", {"debts": to_json(self.state.debts)})
 
     def check(self) -> None:
         """Stop a run that must not go on.

@@ -12,6 +12,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+# Read at run time, so that one machine checks and tests every branch.
+LINUX: bool = sys.platform == "linux"
+WINDOWS: bool = sys.platform == "win32"
+
 IN_USE_SECONDS = 2.0
 """For how long a file that Windows says is in use is tried again (reference, F-048)."""
 
@@ -21,7 +25,7 @@ def retry_in_use(act: Callable[[], T]) -> T:
 
     Elsewhere a PermissionError is about permissions, and waiting would not change it.
     """
-    if sys.platform != "win32":
+    if not WINDOWS:
         return act()
     end = time.monotonic() + IN_USE_SECONDS
     while True:
@@ -35,7 +39,7 @@ def retry_in_use(act: Callable[[], T]) -> T:
 
 def sync_folder(path: str) -> None:
     """Make the names in a folder durable. Windows has no such call and needs none."""
-    if sys.platform == "win32":
+    if WINDOWS:
         return
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -46,7 +50,7 @@ def sync_folder(path: str) -> None:
 
 def sync_file(path: str) -> None:
     """Make a file's content durable."""
-    fd = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+    fd = os.open(path, os.O_RDWR if WINDOWS else os.O_RDONLY)
     try:
         os.fsync(fd)
     finally:
@@ -59,7 +63,7 @@ def sync_file_system(path: str) -> bool:
     :returns: False where there is none (not Linux): sync each file and folder instead.
     :raises OSError: the disk refused; nothing may be taken for durable.
     """
-    if sys.platform != "linux":
+    if not LINUX:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
     fd = os.open(path, os.O_RDONLY)

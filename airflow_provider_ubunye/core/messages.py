@@ -48,7 +48,9 @@ def held(batch: Batch, holder: Holder, verdict: Verdict, evidence: Evidence, whe
             f"wait for it (--wait 10m); it counts as dead once it is silent for {seconds(holder.ttl)}. Do not "
             "remove its entries by hand: they hold its claims"
         )
-    return RunLeaseHeld(f"{batch.label} is still running: {holder_line(holder, evidence)}", where=where, hint=hint)
+    return RunLeaseHeld(
+        f"{batch.label} is still running: {holder_line(holder, evidence)}", where=where, hint=hint
+    )
 
 
 def finished(batch: Batch, done: Finished, appending: list[str], where: str) -> BatchFinished:

@@ -1,7 +1,8 @@
 """The finished note: a readable copy of who finished a batch, at the reference's path.
 
 ``<key>.finished.json`` beside the batch's log. The log is the truth; the note is there for people, and for an
-older Ubunye that runs the batch, which refuses when it finds one. It is replaced whole, and never read where a log exists.
+older Ubunye that runs the batch, which refuses when it finds one. It is replaced whole, and never read
+where a log exists.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from airflow_provider_ubunye.core.errors import NotTakenBack
 from airflow_provider_ubunye.core.log import BatchLog
 from airflow_provider_ubunye.core.places import Places
 from airflow_provider_ubunye.core.state import Finished, Written
-
 
 LOG_BESIDE = 1
 """Says in a note that a log stands beside it, which an older Ubunye's note does not."""

@@ -22,7 +22,15 @@ from airflow_provider_ubunye.core.log import BatchLog
 from airflow_provider_ubunye.core.note import LOG_BESIDE
 from airflow_provider_ubunye.core.owner import start_of
 from airflow_provider_ubunye.core.request import RELEASE, Request, Setting
-from airflow_provider_ubunye.core.state import REPLACED, UNFINISHED, BatchState, Claim, Debt, Finished, Written
+from airflow_provider_ubunye.core.state import (
+    REPLACED,
+    UNFINISHED,
+    BatchState,
+    Claim,
+    Debt,
+    Finished,
+    Written,
+)
 from airflow_provider_ubunye.core.store.file import NETWORK_CACHING
 from airflow_provider_ubunye.core.takeback import OLDER_RUN
 
@@ -63,7 +71,9 @@ class Older:
         if state.number:
             return None
         if self._lease is not None and self._committed(self._lease):
-            return self._finished_of(self._lease.run, self._lease.document, at=self._lease.document.get("started_at"))
+            return self._finished_of(
+                self._lease.run, self._lease.document, at=self._lease.document.get("started_at")
+            )
         if f"{self._log.prefix}.finished.json" in self._log.siblings:
             document = self._document(f"{self._log.prefix}.finished.json")
             return self._finished_of(str(document.get("run_id")), document, at=document.get("finished_at"))
@@ -82,8 +92,8 @@ class Older:
             if other.holder is not None or other.debts:
                 run = other.holder.run if other.holder else str(other.debts[0].run)
                 raise RunLeaseHeld(
-                    f"{self._request.batch.label} was begun under another spelling (key {key}) and is not settled: "
-                    f"run {messages.who(run)}",
+                    f"{self._request.batch.label} was begun under another spelling (key {key}) and is not "
+                    f"settled: run {messages.who(run)}",
                     where=log.where,
                     hint=f"if that run is dead: ubunye leases release {messages.who(run)}",
                 )
@@ -205,7 +215,9 @@ class Older:
                 claims = tuple(Claim(f, f) for f in files)
                 found.append(Written(name, "files", mode or "append", place, claims=claims))
             if not by_folder:
-                place = self._setting.places.place(next(iter(self._paths), self._setting.places.usecase_dir or os.getcwd()))
+                place = self._setting.places.place(
+                    next(iter(self._paths), self._setting.places.usecase_dir or os.getcwd())
+                )
                 found.append(Written(name, "files", mode or "overwrite", place))
         return tuple(found)
 
@@ -228,8 +240,8 @@ class Older:
 
     def _stranger(self, path: object) -> NotTakenBack:
         return NotTakenBack(
-            f"{self._request.batch.label}: an older note or lease lists {str(path)[:200]!r}, which lies in no output "
-            "of this batch; nothing was removed",
+            f"{self._request.batch.label}: an older note or lease lists {str(path)[:200]!r}, which lies in no "
+            "output of this batch; nothing was removed",
             where=f"{self._log.where}.finished.json",
             hint="if the output's path has changed since, set it back for this run",
         )
@@ -247,5 +259,7 @@ class Older:
             if state.finished is not None:
                 return state.finished
             if state.number == 0 and document.get("batch_log") != LOG_BESIDE:
-                return self._finished_of(str(document.get("run_id")), document, at=document.get("finished_at"))
+                return self._finished_of(
+                    str(document.get("run_id")), document, at=document.get("finished_at")
+                )
         return None

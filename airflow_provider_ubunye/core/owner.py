@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import socket
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from airflow_provider_ubunye.core.localdisk import LINUX
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def start_of(pid: int) -> float | None:
 
     A zombie is dead: it can do nothing more, its parent only has not looked yet.
     """
-    if sys.platform == "linux":
+    if LINUX:
         # Ticks since boot: psutil's seconds move when somebody sets the clock.
         try:
             line = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -104,7 +105,7 @@ def _host() -> str:
 
 @functools.cache
 def _boot() -> str:
-    if sys.platform == "linux":
+    if LINUX:
         try:
             return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         except OSError:

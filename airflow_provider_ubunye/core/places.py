@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Iterable
 
 from airflow_provider_ubunye.core.errors import NotTakenBack, UsageError
 from airflow_provider_ubunye.core.state import Place
@@ -99,6 +100,17 @@ def landed_name(staged: str, run: str) -> str:
     part = _SPARK_PART.match(name)
     name = f"part-{part.group(1)}-{run}{part.group(2)}" if part else f"part-{run}-{name}"
     return posixpath.join(folder, name)
+
+
+def folders_of(names: Iterable[str]) -> list[str]:
+    """Every folder on the way to some relative names, the outermost first."""
+    found: set[str] = set()
+    for name in names:
+        at = posixpath.dirname(name)
+        while at and at not in found:
+            found.add(at)
+            at = posixpath.dirname(at)
+    return sorted(found, key=lambda f: (f.count("/"), f))
 
 
 def is_run_id(text: str) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from airflow_provider_ubunye.core.errors import StateUnreadable
 from airflow_provider_ubunye.core.records import RUNNING, RunRecord, now_text
@@ -45,10 +45,10 @@ class Receipt:
         )
 
     def begin(self) -> None:
-        """Write the record that says running."""
+        """Write the record that says running. A run that was refused never gets here and leaves none."""
         if self._records is not None:
-            self._record = _with(self._record, engine_version=importlib.metadata.version(DISTRIBUTION))
-            self._begun = self._try(lambda r: r.save(self._record))
+            self._record = replace(self._record, engine_version=importlib.metadata.version(DISTRIBUTION))
+            self._begun = self._save()
 
     def end(self, status: str, error: str | None, outcome: Outcome | None = None) -> None:
         """Close the record."""
@@ -62,24 +62,13 @@ class Receipt:
                 known.update(files=count, row_count=outcome.rows.get(name))
             outputs = tuple(named.values())
         self._record = self._record.ended(status, error, outputs=outputs)
-        self._try(lambda r: r.save(self._record))
+        self._save()
 
-    def forget(self) -> None:
-        """A refused run leaves no record."""
-        if self._begun:
-            self._begun = False
-            self._try(lambda r: r.remove(self._record))
-
-    def _try(self, act: Callable[[Any], None]) -> bool:
+    def _save(self) -> bool:
+        assert self._records is not None
         try:
-            act(self._records)
+            self._records.save(self._record)
         except (OSError, StateUnreadable) as error:
             logger.warning("The run record could not be written: %s", error)
             return False
         return True
-
-
-def _with(record: RunRecord, **changes: Any) -> RunRecord:
-    from dataclasses import replace
-
-    return replace(record, **changes)

@@ -66,6 +66,7 @@ class Request:
     :param outputs: name to (mode, path, kind) of the outputs known beforehand.
     :param ttl: seconds without a heartbeat after which another place may take over.
     :param attempt: who asked, for schedulers: recorded, never interpreted here.
+    :param about: what the run record says beside: ``model``, ``version``, ``config_hash``, ``backend``.
     :param force: release a run that may be alive.
     :param wait: seconds to wait for a batch that is held.
     """
@@ -77,6 +78,7 @@ class Request:
     outputs: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     ttl: float = DEFAULT_TTL
     attempt: Mapping[str, Any] | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
     force: bool = False
     wait: float = 0.0
 

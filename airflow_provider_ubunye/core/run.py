@@ -16,30 +16,29 @@ import _thread
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from airflow_provider_ubunye.core import messages
 from airflow_provider_ubunye.core.errors import (
     LeaseLost,
     MayRepeat,
     RunInterrupted,
-    StateUnreadable,
     UbunyeError,
     UsageError,
 )
 from airflow_provider_ubunye.core.landing import FilesLanding, Staging
 from airflow_provider_ubunye.core.lease import Lease
 from airflow_provider_ubunye.core.named import NamedLanding
+from airflow_provider_ubunye.core.places import is_run_id
 from airflow_provider_ubunye.core.receipt import Receipt
 from airflow_provider_ubunye.core.request import RERUN, Request, Setting, appends
 from airflow_provider_ubunye.core.settle import settle, take_back
 from airflow_provider_ubunye.core.start import Decision, Start, decide
 from airflow_provider_ubunye.core.state import REPLACED, UNFINISHED, Debt, Written, to_json
-from airflow_provider_ubunye.core.takeback import OLDER_RUN
-from airflow_provider_ubunye.core.places import is_run_id
+from airflow_provider_ubunye.core.takeback import OLDER_RUN, TakeBack
 
 logger = logging.getLogger("airflow_provider_ubunye")
 
@@ -53,6 +52,8 @@ class Outcome:
     :ivar files: output name to the number of files landed.
     :ivar skipped: outputs left alone by mode ``ignore``.
     :ivar replaced: files of earlier runs removed.
+    :ivar over: the dead run that this one took over from.
+    :ivar stopped: the run was asked to stop after it had committed.
     """
 
     run: str
@@ -61,6 +62,7 @@ class Outcome:
     skipped: list[str] = field(default_factory=list)
     replaced: int = 0
     over: str | None = None
+    stopped: bool = False
 
 
 def open_run(setting: Setting, request: Request) -> Run | None:
@@ -72,9 +74,7 @@ def open_run(setting: Setting, request: Request) -> Run | None:
     """
     start = Start(setting, request)
     landings: dict[str, Landing] = {
-        name: FilesLanding(
-            setting.disk, setting.places, request.run, name, mode, path, setting.staging_root
-        )
+        name: FilesLanding(setting.disk, setting.places, request.run, name, mode, path, setting.staging_root)
         for name, (mode, path, kind) in request.outputs.items()
         if kind == FilesLanding.kind
     }
@@ -83,11 +83,15 @@ def open_run(setting: Setting, request: Request) -> Run | None:
         return None
     run = Run(setting, request, start, lease, landings)
     try:
+        run.beat()
+        if not start.settle(lease):
+            run.end()
+            return None
         run.begin()
-        return run if start.settle(lease) and run.may_go_on() else run.stop()
-    except BaseException as error:
-        run.close(error)
+    except BaseException:
+        run.end()
         raise
+    return run
 
 
 class Run:
@@ -112,23 +116,21 @@ class Run:
         self._receipt = Receipt(setting, request)
         self._main = threading.current_thread() is threading.main_thread()
 
-    def begin(self) -> None:
-        """Beat, and write the record that says running."""
-        self._lease.on_lost(self._interrupt if self._main else None)
+    def beat(self) -> None:
+        """Keep the lease alive from here on."""
+        self._lease.on_lost(_thread.interrupt_main if self._main else None)
         if self._setting.heartbeat:
             self._alive.enter_context(self._lease.kept_alive())
-        self._receipt.begin()
 
-    def may_go_on(self) -> bool:
-        """Say before anything is written what a ``--rerun`` will replace."""
+    def begin(self) -> None:
+        """Write the record that says running, and say what a ``--rerun`` will replace."""
+        self._receipt.begin()
         if decide(self._start.finished, self.request) is Decision.REPLACE:
             self._say_what_is_replaced()
-        return True
 
-    def stop(self) -> None:
-        """End a run that found nothing to do; its lease is free already."""
+    def end(self) -> None:
+        """Stop beating. A lease that is still held is left to the next run, which settles it."""
         self._alive.close()
-        self._receipt.forget()
 
     def output(self, name: str, mode: str, path: str) -> Staging | None:
         """Announce an output of files and open its staging folder.
@@ -143,13 +145,21 @@ class Run:
         landing = self._announced.get(name)
         if not isinstance(landing, FilesLanding):
             landing = FilesLanding(
-                self._setting.disk, self._setting.places, self.id, name, mode, path, self._setting.staging_root
+                self._setting.disk,
+                self._setting.places,
+                self.id,
+                name,
+                mode,
+                path,
+                self._setting.staging_root,
             )
             if landing.skips():
-                return self._skip(name)
+                self._skip(name)
+                return None
             self._lease.append("writing", {"outputs": to_json([landing.written])})
         elif landing.skips():
-            return self._skip(name)
+            self._skip(name)
+            return None
         self._lease.check()
         staging = landing.open()
         self._landings[name] = landing
@@ -200,44 +210,38 @@ class Run:
 
         :returns: the error to raise instead, where what happened says more than ``error`` does.
         """
-        if self._lease.lost:
-            self._sweep_own_staging()
-            self._receipt.end("interrupted", f"lost its lease: {error}")
-            return None if isinstance(error, LeaseLost) else self._lost(error)
         stopped = isinstance(error, KeyboardInterrupt | RunInterrupted)
-        outcome = "interrupted" if stopped else "failed"
-        holder = self._lease.state.holder
-        if holder is None or holder.phase == "done":
-            return None
         kept = [o.written.name for o in self._landings.values() if isinstance(o, NamedLanding) and o.began]
         try:
-            debts = [Debt(UNFINISHED, self.id, w) for w in self._own()]
-            settled = take_back(self._setting, self._lease, debts)
-            body = {"outcome": outcome, "debts": to_json(settled.left), "kept": kept}
-            self._lease.append("released", body)
+            self._lease.end_doubt()
+            if self._succeeded():
+                self._finish()
+                return None
+            settled = take_back(
+                self._setting, self._lease, [Debt(UNFINISHED, self.id, w) for w in self._own()]
+            )
+            outcome = "interrupted" if stopped else "failed"
+            self._lease.append("released", {"outcome": outcome, "debts": to_json(settled.left), "kept": kept})
             self._lease.log.prune(self._lease.state)
+        except LeaseLost as lost:
+            self._sweep_own_staging()
+            self._receipt.end("interrupted", lost.what)
+            # What the heartbeat's interrupt, or a staged file that was gone, looks like from inside the run.
+            return lost if isinstance(error, KeyboardInterrupt | UbunyeError | OSError) else None
         except (UbunyeError, OSError) as problem:
-            logger.warning("Run %s could not take itself back: %s. The next run will.", messages.who(self.id), problem)
+            logger.warning(
+                "Run %s could not take itself back: %s. The next run will.", messages.who(self.id), problem
+            )
         self._receipt.end("interrupted" if stopped else "error", str(error) or type(error).__name__)
         if kept:
             return MayRepeat(
-                f"{self.request.batch.label} failed, and rows of it are in {', '.join(kept)}, which can't be taken "
-                f"back: {error}",
+                f"{self.request.batch.label} failed, and rows of it are in {', '.join(kept)}, which can't be "
+                f"taken back: {error}",
                 hint="look at what is there before you run the batch again: a rerun adds its rows again",
             )
         if isinstance(error, KeyboardInterrupt):
             return RunInterrupted(f"{self.request.batch.label} was interrupted; what it wrote is taken back")
         return None
-
-    def close(self, error: BaseException | None) -> None:
-        """Stop beating; used where a run ends before it began to write."""
-        holder = self._lease.state.holder
-        if error is not None and holder is not None and not self._lease.lost:
-            with contextlib.suppress(UbunyeError, OSError):
-                self._lease.append("released", {"outcome": "failed", "debts": to_json(self._lease.state.debts)})
-        self._alive.close()
-        if error is not None:
-            self._receipt.forget()
 
     def __enter__(self) -> Self:
         return self
@@ -250,15 +254,18 @@ class Run:
                 try:
                     self.commit()
                     return
-                except BaseException as failed:
+                except BaseException as failed:  # noqa: BLE001 - taken back whatever it is, then raised
                     error = failed
             better = self.fail(error)
-            if better is not None:
+            if self._succeeded():
+                logger.warning("Run %s had committed the batch when it was stopped.", messages.who(self.id))
+                self.outcome.stopped = isinstance(error, KeyboardInterrupt | RunInterrupted)
+            elif better is not None:
                 raise better from error
-            if kind is None and not self._succeeded():
+            elif kind is None:
                 raise error
         finally:
-            self._alive.close()
+            self.end()
 
     def _succeeded(self) -> bool:
         holder = self._lease.state.holder
@@ -276,7 +283,9 @@ class Run:
             self._lease.log.prune(self._lease.state)
         except (UbunyeError, OSError) as error:
             logger.warning(
-                "Run %s committed the batch; what remains to do is left to the next run: %s", messages.who(self.id), error
+                "Run %s committed the batch; what remains to do is left to the next run: %s",
+                messages.who(self.id),
+                error,
             )
 
     def _own(self) -> list[Written]:
@@ -324,8 +333,8 @@ class Run:
             found, missing = found + there, missing + len(output.claims) - there
         gone = f", {missing} are no longer there" if missing else ""
         logger.info(
-            "--rerun: replacing the batch written by run %s (finished %s); its %d file(s) are removed once this run "
-            "succeeds%s.",
+            "--rerun: replacing the batch written by run %s (finished %s); its %d file(s) are removed once this "
+            "run succeeds%s.",
             messages.who(done.run),
             done.at,
             found,
@@ -337,29 +346,8 @@ class Run:
 
     def _sweep_own_staging(self) -> None:
         """A run that lost its lease removes what only it can still be writing: its own staging folders."""
-        from airflow_provider_ubunye.core.takeback import TakeBack
-
         bare = [replace(w, claims=(), folders=(), made=0) for w in self._own()]
         with contextlib.suppress(UbunyeError, OSError):
             TakeBack(self._setting.disk, self._setting.places, self._setting.staging_root).settle(
                 [Debt(UNFINISHED, self.id, w) for w in bare]
             )
-
-    def _lost(self, error: BaseException) -> UbunyeError | None:
-        """An interrupt that the heartbeat sent is the lease's loss, not a person's wish."""
-        try:
-            self._lease.check()
-        except LeaseLost as lost:
-            return lost if isinstance(error, KeyboardInterrupt | UbunyeError | OSError) else None
-        return None
-
-    def _interrupt(self) -> None:
-        _thread.interrupt_main()
-
-
-def describe(run: Run) -> Mapping[str, Any]:
-    """The outcome as JSON."""
-    return to_json(run.outcome)  # type: ignore[no-any-return]
-
-
-__all__ = ["Outcome", "Run", "StateUnreadable", "open_run"]

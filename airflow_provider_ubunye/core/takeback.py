@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_ubunye.core.disk import Disk
 from airflow_provider_ubunye.core.errors import NotTakenBack
 from airflow_provider_ubunye.core.landing import PROBE
-from airflow_provider_ubunye.core.places import Places, is_plain, is_run_id, run_in, staging_name
+from airflow_provider_ubunye.core.places import Places, folders_of, is_plain, is_run_id, run_in, staging_name
 from airflow_provider_ubunye.core.state import UNFINISHED, Claim, Debt
 
 OLDER_RUN = "older"
@@ -83,7 +83,8 @@ class TakeBack:
             return
         if debt.output.kind != "files":
             raise NotTakenBack(
-                f"the output {debt.output.name} is of kind {debt.output.kind!r}, which this version can't take back",
+                f"the output {debt.output.name} is of kind {debt.output.kind!r}, which this version "
+                "can't take back",
                 hint="use the version that wrote it",
             )
         path = self._places.path(debt.output.place)
@@ -134,7 +135,9 @@ class TakeBack:
                 if claim.seen is not None:
                     item = self._disk.look(target)
                     if item is not None and (item.size, item.changed) != claim.seen:
-                        settled.warnings.append(f"{target} changed after it was listed for replacement; it stays")
+                        settled.warnings.append(
+                            f"{target} changed after it was listed for replacement; it stays"
+                        )
                         continue
                 self._count(self._disk.remove(target), settled)
             except OSError as error:
@@ -153,20 +156,19 @@ class TakeBack:
             raise NotTakenBack(f"the log names the run {debt.run[:40]!r}, which is no run id")
         if not is_plain(debt.output.name) or "/" in debt.output.name:
             raise NotTakenBack(f"the log names the output {debt.output.name[:80]!r}")
-        folders = set(debt.output.folders)
+        for name in {*debt.output.folders, *(n for c in debt.output.claims for n in (c.final, c.staged))}:
+            if not is_plain(name):
+                raise NotTakenBack(f"the log claims {name[:120]!r}, which leaves the output {path}")
         for claim in debt.output.claims:
-            for name in {claim.final, claim.staged}:
-                if not is_plain(name):
-                    raise NotTakenBack(f"the log claims {name[:120]!r}, which leaves the output {path}")
             if not self._carries(claim.final, debt):
                 raise NotTakenBack(
                     f"the log claims {claim.final[:120]!r} in {path}, which does not carry its run's id"
                 )
-            folders.add(posixpath.dirname(claim.final))
-        for folder in folders - {""}:
-            if not is_plain(folder):
-                raise NotTakenBack(f"the log names the folder {folder[:120]!r}, which leaves the output {path}")
-        for folder in folders:
+        self._refuse_links(debt, path)
+
+    def _refuse_links(self, debt: Debt, path: str) -> None:
+        inside = [*(c.final for c in debt.output.claims), *(f"{f}/" for f in debt.output.folders)]
+        for folder in ["", *folders_of(inside)]:
             at = posixpath.join(path, folder).rstrip("/")
             if self._disk.real(at) != at:
                 raise NotTakenBack(f"{at} is reached through a link; nothing was removed")
@@ -188,13 +190,8 @@ class TakeBack:
         name = staging_name(debt.run)
         return [posixpath.join(root, name) for root in (self._root, path) if root is not None]
 
-    def _remove_empty(self, path: str, folders: tuple[str, ...] | list[str]) -> None:
-        wanted: set[str] = set()
-        for folder in folders:
-            while folder and folder not in wanted:
-                wanted.add(folder)
-                folder = posixpath.dirname(folder)
-        for folder in sorted(wanted, key=lambda f: -f.count("/")):
+    def _remove_empty(self, path: str, folders: Iterable[str]) -> None:
+        for folder in reversed(folders_of(f"{folder}/" for folder in folders)):
             self._disk.remove_folder(f"{path}/{folder}")
 
     def _remove_tree(self, root: str, settled: Settled) -> None:

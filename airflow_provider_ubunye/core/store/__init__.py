@@ -31,7 +31,8 @@ def open_store(uri: str) -> BatchStore:
         raise UsageError("the state store's name is empty", hint="--state FOLDER or UBUNYE_STATE")
     if colon and scheme != "file":
         raise UsageError(
-            f"a state store of kind {scheme!r} is not built yet", hint="name a folder on a disk that all share"
+            f"a state store of kind {scheme!r} is not built yet",
+            hint="name a folder on a disk that all share",
         )
     store = FileStore(rest if colon else uri)
     self_test(store)

@@ -80,7 +80,7 @@ def self_test(store: BatchStore) -> None:
     try:
         if store.read(MARK) is not None:
             return
-        key = f"self-test/{uuid.uuid4().hex}"
+        key = f"self-test-{uuid.uuid4().hex}.json"
         first = store.create(key, b"first")
         second = store.create(key, b"second")
         content = store.read(key)

@@ -15,7 +15,6 @@ import functools
 import os
 import uuid
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from airflow_provider_ubunye.core.localdisk import retry_in_use, sync_folder
 
@@ -23,9 +22,25 @@ NETWORK_CACHING = 60.0
 """Seconds for which an NFS or SMB client may show an old state (their attribute caches' usual limit)."""
 
 _LOCAL = frozenset(
-    {"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "ramfs", "overlay", "zfs", "f2fs", "apfs", "hfs", "ntfs"}
+    {
+        "ext2",
+        "ext3",
+        "ext4",
+        "xfs",
+        "btrfs",
+        "tmpfs",
+        "ramfs",
+        "overlay",
+        "zfs",
+        "f2fs",
+        "apfs",
+        "hfs",
+        "ntfs",
+    }
 )
-_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL})
+_NO_LINKS = frozenset(
+    {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
+)
 _TEMP = ".tmp-"
 _INSIDE = "entry"
 _TRIES = 20
