@@ -20,7 +20,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ubunye.core.errors import ConfigError, UsageError
-from airflow_provider_ubunye.tasks.secrets import PREFIX
+from airflow_provider_ubunye.tasks.secrets import PREFIX, Redactor
 
 if TYPE_CHECKING:
     from jinja2 import Undefined
@@ -183,10 +183,10 @@ def _fault(error: Exception, read: Mapping[str, str]) -> str:
     else:
         # A filter's own words ("invalid literal for int(): '…'") quote the value.
         said = f"the template failed with {type(error).__name__}"
-    for value in sorted(read.values(), key=len, reverse=True):
-        if value:
-            said = said.replace(value, "***")
-    return " ".join(said.split())
+    shown = Redactor()
+    for value in read.values():
+        shown.add(value)
+    return " ".join(shown.mask(said).split())
 
 
 def _hint(error: Exception) -> str | None:

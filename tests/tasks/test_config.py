@@ -65,7 +65,7 @@ CONFIG:
       path: "{{ usecase_dir }}/lake/orders"
       mode: Overwrite_Partitions
       partition_by: [dt, region]
-      options: {compression: zstd}
+      options: {compression: zstd, columns: [a, b]}
     rejected: {format: json, path: output/rejected, mode: null, partition_by: null, options: null}
   batch: [dt]
 """
@@ -92,7 +92,7 @@ def test_the_whole_of_it(make_task: MakeTask) -> None:
             f"{folder.usecase_dir}/lake/orders",
             "overwrite_partitions",
             ("dt", "region"),
-            {"compression": "zstd"},
+            {"compression": "zstd", "columns": ["a", "b"]},
         ),
         OutputSpec("rejected", "json", f"{folder.path}/output/rejected", "append", (), {}),
     )
