@@ -115,6 +115,7 @@ def test_the_least_of_it(make_task: MakeTask) -> None:
     assert config.outputs[0].mode == "append"
     assert (config.version, config.batch, config.params) == (None, None, {})
     assert TaskConfig("t", (), ()).params == {}
+    assert load(make_task, document(batch=None, requires=None, transform=None)).batch is None
 
 
 def test_the_digest_is_of_what_is_written_not_of_the_day(make_task: MakeTask) -> None:
