@@ -143,16 +143,25 @@ def _acquired(state: BatchState, entry: Entry, reader: Reader) -> BatchState:
         purpose=reader.get(entry.body, "purpose", str),
         recorded=reader.get(entry.body, "recorded", bool),
         attempt=reader.mapping_or_none(entry.body, "attempt"),
+        config=reader.text_or_none(entry.body, "config"),
         over=over,
         outputs=reader.writtens(entry.body, "outputs"),
     )
-    return replace(state, holder=holder, runs=state.runs + 1)
+    return replace(
+        state,
+        holder=holder,
+        runs=state.runs + 1,
+        variables=reader.variables(entry.body),
+        named_by=reader.named_by(entry.body),
+    )
 
 
 def _done(state: BatchState, holder: Holder, entry: Entry, reader: Reader) -> BatchState:
     finished = None
     if reader.get(entry.body, "named", bool):
-        finished = Finished(holder.run, entry.at, holder.outputs, holder.recorded, holder.attempt)
+        finished = Finished(
+            holder.run, entry.at, holder.outputs, holder.recorded, holder.attempt, holder.config
+        )
     # The staging folders are debts too: they go after done, and an entry says when they are gone.
     staged = tuple(Debt(UNFINISHED, holder.run, _only_staging(o)) for o in holder.outputs)
     state = replace(

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import errno
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import unquote
 
 from airflow_provider_ubunye.core.disk import Disk
 from airflow_provider_ubunye.core.errors import LandingFailed, LeaseLost, OutputExists
@@ -67,18 +68,29 @@ class FilesLanding:
     :param run: the run's id, 32 hex digits.
     :param path: the output folder.
     :param staging_root: the state folder's ``staging``, None when the state is not on a disk.
+    :param pinned: the batch's variables: an ``overwrite_partitions`` whose partition column has the name of
+        one may only touch that variable's partition.
     """
 
     kind = "files"
     takes_back = True
 
     def __init__(
-        self, disk: Disk, places: Places, run: str, name: str, mode: str, path: str, staging_root: str | None
+        self,
+        disk: Disk,
+        places: Places,
+        run: str,
+        name: str,
+        mode: str,
+        path: str,
+        staging_root: str | None,
+        pinned: Mapping[str, str] | None = None,
     ) -> None:
         self._disk = disk
         self._run = run
         self._mode = mode
         self._root = staging_root
+        self._pinned = pinned or {}
         place = places.place(path)
         self.path = places.path(place)
         self.marker = posixpath.join(self.path, staging_name(run))
@@ -209,6 +221,7 @@ class FilesLanding:
 
     def _check(self, claims: list[Claim]) -> None:
         assert self.staging is not None
+        self._refuse_stray_partitions(claims)
         finals = {claim.final for claim in claims}
         if len(finals) != len(claims):
             raise LandingFailed(f"two staged files of {self.written.name} would land under one name")
@@ -230,6 +243,20 @@ class FilesLanding:
         for claim in claims:
             if self._disk.look(f"{self.path}/{claim.final}") is not None:
                 raise LandingFailed(f"{self.path}/{claim.final} exists already; nothing was claimed")
+
+    def _refuse_stray_partitions(self, claims: list[Claim]) -> None:
+        """A stray row of another day would replace that whole day with itself."""
+        if self._mode != OVERWRITE_PARTITIONS:
+            return
+        for folder in folders_of(claim.final for claim in claims):
+            column, equals, value = posixpath.basename(folder).partition("=")
+            column, value = unquote(column), unquote(value)
+            if equals and self._pinned.get(column, value) != value:
+                raise LandingFailed(
+                    f"{self.written.name} has rows with {column}={value!r}, but the batch is {column}="
+                    f"{self._pinned[column]!r}: they would replace another batch's partition",
+                    hint=f"drop those rows, or name the batch by another variable than {column}",
+                )
 
     def _new_folders(self, claims: list[Claim]) -> list[str]:
         """The partition folders that landing makes, outermost first."""

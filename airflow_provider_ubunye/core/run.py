@@ -74,7 +74,7 @@ def open_run(setting: Setting, request: Request) -> Run | None:
     """
     start = Start(setting, request)
     landings: dict[str, Landing] = {
-        name: FilesLanding(setting.disk, setting.places, request.run, name, mode, path, setting.staging_root)
+        name: files_landing(setting, request, name, mode, path)
         for name, (mode, path, kind) in request.outputs.items()
         if kind == FilesLanding.kind
     }
@@ -92,6 +92,20 @@ def open_run(setting: Setting, request: Request) -> Run | None:
         run.end()
         raise
     return run
+
+
+def files_landing(setting: Setting, request: Request, name: str, mode: str, path: str) -> FilesLanding:
+    """The landing of one output of a run."""
+    return FilesLanding(
+        setting.disk,
+        setting.places,
+        request.run,
+        name,
+        mode,
+        path,
+        setting.staging_root,
+        request.batch.identity,
+    )
 
 
 class Run:

@@ -154,6 +154,7 @@ class Start:
             "purpose": request.purpose,
             "recorded": self._setting.records is not None,
             "attempt": request.attempt,
+            "config": request.about.get("config_hash"),
             "over": state.holder.run if state.holder else None,
             "task": self._batch.task,
             "variables": dict(self._batch.variables),

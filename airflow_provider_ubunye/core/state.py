@@ -106,6 +106,7 @@ class Holder:
     purpose: str
     recorded: bool = False
     attempt: Mapping[str, Any] | None = None
+    config: str | None = None
     over: str | None = None
     outputs: tuple[Written, ...] = ()
     replaces: tuple[Debt, ...] = ()
@@ -113,13 +114,17 @@ class Holder:
 
 @dataclass(frozen=True)
 class Finished:
-    """The run that last committed the batch, and what it landed."""
+    """The run that last committed the batch, and what it landed.
+
+    :param config: digest of the task's config as that run read it.
+    """
 
     run: str
     at: str
     outputs: tuple[Written, ...]
     recorded: bool = False
     attempt: Mapping[str, Any] | None = None
+    config: str | None = None
 
 
 @dataclass(frozen=True)
@@ -142,6 +147,8 @@ class BatchState:
     :param runs: how many runs acquired the lease.
     :param debts: what must be removed before anything else.
     :param unclosed: dead runs whose record may still say running.
+    :param variables: the batch's variables, as the last run that acquired it had them.
+    :param named_by: its ``CONFIG.batch``.
     """
 
     number: int = 0
@@ -153,6 +160,8 @@ class BatchState:
     debts: tuple[Debt, ...] = ()
     unclosed: tuple[str, ...] = ()
     history: tuple[Ended, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    named_by: tuple[str, ...] | None = None
 
     def outcome_of(self, run: str) -> str | None:
         """How an ended run ended, None when this state does not remember it."""
@@ -250,6 +259,15 @@ class Reader:
             proof=self.texts(source, "proof"),
         )
 
+    def variables(self, source: Any) -> Mapping[str, str]:
+        found = self.get(source, "variables", dict)
+        if not all(isinstance(k, str) and isinstance(v, str) for k, v in found.items()):
+            raise self.bad("variables hold something that is not text")
+        return dict(found)
+
+    def named_by(self, source: Any) -> tuple[str, ...] | None:
+        return None if source.get("named_by") is None else self.texts(source, "named_by")
+
     def debts(self, source: Any, name: str) -> tuple[Debt, ...]:
         return tuple(self.debt(d) for d in self.get(source, name, list))
 
@@ -260,6 +278,7 @@ class Reader:
             outputs=self.writtens(source, "outputs"),
             recorded=self.get(source, "recorded", bool),
             attempt=self.mapping_or_none(source, "attempt"),
+            config=self.text_or_none(source, "config"),
         )
 
     def checkpoint(self, source: Any, number: int, last: str) -> BatchState:
@@ -277,12 +296,23 @@ class Reader:
                 Ended(self.get(e, "run", str), self.get(e, "at", str), self.get(e, "outcome", str))
                 for e in self.get(source, "history", list)
             ),
+            variables=self.variables(source),
+            named_by=self.named_by(source),
         )
+
+
+_CHECKPOINT = (
+    "finished",
+    "commits",
+    "runs",
+    "debts",
+    "unclosed",
+    "history",
+    "variables",
+    "named_by",
+)
 
 
 def checkpoint_json(state: BatchState) -> dict[str, Any]:
     """What a checkpoint entry says of a state that nobody holds."""
-    return {
-        name: to_json(getattr(state, name))
-        for name in ("finished", "commits", "runs", "debts", "unclosed", "history")
-    }
+    return {name: to_json(getattr(state, name)) for name in _CHECKPOINT}

@@ -1,0 +1,148 @@
+"""Looking at the leases of a state store, and releasing one by hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from airflow_provider_ubunye.core import messages
+from airflow_provider_ubunye.core.batch import Batch, check_task
+from airflow_provider_ubunye.core.errors import StateUnreadable, UbunyeError, UsageError
+from airflow_provider_ubunye.core.judge import Evidence, Verdict
+from airflow_provider_ubunye.core.lease import Watch
+from airflow_provider_ubunye.core.request import RELEASE, Request, Setting
+from airflow_provider_ubunye.core.settle import refuse_what_is_left
+from airflow_provider_ubunye.core.start import Start
+from airflow_provider_ubunye.core.state import BatchState, to_json
+from airflow_provider_ubunye.core.store.base import unusable
+
+ROOT = "leases"
+
+
+@dataclass(frozen=True)
+class LeaseInfo:
+    """One batch as its log says it is.
+
+    :param problem: why its log can't be read; the other fields but ``task`` and ``key`` are empty then.
+    :param verdict: whether the holder lives, None where nobody holds the batch.
+    """
+
+    task: str
+    key: str
+    state: BatchState
+    verdict: Verdict | None = None
+    evidence: Evidence | None = None
+    problem: str | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether somebody holds the batch, it owes files, or it can't be read."""
+        return self.state.holder is not None or bool(self.state.debts) or self.problem is not None
+
+    @property
+    def runs(self) -> list[str]:
+        """The ids by which a person may mean this batch."""
+        holder = [self.state.holder.run] if self.state.holder else []
+        done = [self.state.finished.run] if self.state.finished else []
+        return holder + [debt.run for debt in self.state.debts if debt.run] + done
+
+
+def leases(setting: Setting) -> Iterator[LeaseInfo]:
+    """Every batch that the store has a log of, by task and key.
+
+    :raises StoreUnusable: the store does not answer. A single log that can't be read is in the list, named.
+    """
+    try:
+        keys = setting.store.list(ROOT)
+    except OSError as error:
+        raise unusable(setting.store.where, error) from error
+    for prefix in sorted({key.rpartition("/")[0] for key in keys if key.rpartition("/")[2][:8].isdigit()}):
+        _, _, rest = prefix.partition("/")
+        task, _, key = rest.rpartition("/")
+        if task.count("/") == 2:
+            yield look(setting, task, key)
+
+
+def look(setting: Setting, task: str, key: str) -> LeaseInfo:
+    """One batch by its task and key."""
+    log = setting.log(key, task)
+    try:
+        state = log.read()
+        if state.holder is None:
+            return LeaseInfo(task, key, state)
+        verdict, evidence = Watch(log, setting.owner, time.monotonic, setting.is_alive).look(state.holder)
+        return LeaseInfo(task, key, state, verdict, evidence)
+    except (UbunyeError, OSError) as error:
+        return LeaseInfo(task, key, BatchState(), problem=str(error))
+
+
+def find(setting: Setting, given: str) -> LeaseInfo:
+    """The batch that a person means by a run id or its first digits, or a batch key.
+
+    :raises UsageError: no batch, or more than one.
+    """
+    wanted = given.strip().lower().replace("-", "")
+    if len(wanted) < 4 or not all(c in "0123456789abcdef" for c in wanted):
+        raise UsageError(
+            f"{given[:60]!r} is no run id or batch key",
+            hint="ubunye leases list shows the ids; 8 digits will do",
+        )
+    found = [
+        info
+        for info in leases(setting)
+        if info.key.startswith(wanted) or any(r.replace("-", "").startswith(wanted) for r in info.runs)
+    ]
+    if not found:
+        raise UsageError(f"no lease of {wanted[:32]} in {setting.store.where}", hint="ubunye leases list")
+    if len(found) > 1:
+        raise UsageError(
+            f"{wanted} means {len(found)} batches: {', '.join(i.key for i in found)}; give more digits"
+        )
+    return found[0]
+
+
+def release(setting: Setting, info: LeaseInfo, *, force: bool = False) -> str:
+    """Free a batch by hand: a takeover that ends in ``released``. After done it completes the run instead.
+
+    :param force: even if the holder may be alive. It is fenced: it can land nothing more.
+    :returns: one sentence that says what was done.
+    :raises RunLeaseHeld: the holder is alive, or can't be told dead yet, and ``force`` is not given.
+    :raises NotTakenBack: files could not be removed.
+    """
+    if info.problem is not None:
+        raise StateUnreadable(info.problem, where=setting.log(info.key, info.task).where)
+    if not info.open:
+        return f"{info.task} {info.key}: nobody holds this batch and it owes nothing."
+    request = Request(batch_of(setting, info), purpose=RELEASE, force=force)
+    start = Start(setting, request)
+    lease = start.acquire(())
+    assert lease is not None
+    with lease.kept_alive():
+        over = lease.state.holder.over if lease.state.holder else None
+        start.settle(lease)
+        lease.append("released", {"outcome": "released", "debts": to_json(start.settled.left)})
+        lease.log.prune(lease.state)
+    refuse_what_is_left(start.settled, request.batch.label)
+    if over is None:
+        return f"{request.batch.label}: {start.settled.removed} owed file(s) removed."
+    if lease.state.outcome_of(over) == "success":
+        return f"{request.batch.label}: run {messages.who(over)} had committed; what it left is completed."
+    return (
+        f"{request.batch.label}: released from run {messages.who(over)}; {start.settled.removed} file(s) of it "
+        "were taken back."
+    )
+
+
+def batch_of(setting: Setting, info: LeaseInfo) -> Batch:
+    """The batch that a log belongs to.
+
+    :raises StateUnreadable: the log says the variables of another one.
+    """
+    batch = Batch(check_task(info.task), info.state.variables, info.state.named_by)
+    if batch.key != info.key:
+        raise StateUnreadable(
+            "the batch's log says the variables of another batch",
+            where=setting.log(info.key, info.task).where,
+        )
+    return batch

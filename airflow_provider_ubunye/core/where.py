@@ -1,0 +1,93 @@
+"""Where state and records are, from arguments and environment: the same answer for shell, Python and Airflow."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+
+from airflow_provider_ubunye.core.errors import UsageError
+from airflow_provider_ubunye.core.places import Places
+from airflow_provider_ubunye.core.records import FileRecords
+from airflow_provider_ubunye.core.request import Setting
+from airflow_provider_ubunye.core.store import FileStore, MemoryStore, open_store
+
+STATE = "UBUNYE_STATE"
+LEASE = "UBUNYE_RUN_LEASE"
+TAKEOVER_AFTER = "UBUNYE_TAKEOVER_AFTER"
+STATE_FOLDER = ".ubunye"
+
+logger = logging.getLogger("airflow_provider_ubunye")
+
+
+def state_uri(
+    usecase_dir: str | os.PathLike[str] | None,
+    state: str | os.PathLike[str] | None,
+    environ: Mapping[str, str] = os.environ,
+) -> str:
+    """The state store: the one given, else ``UBUNYE_STATE``, else ``<usecase_dir>/.ubunye``.
+
+    :raises UsageError: none of them is given.
+    """
+    if state is not None:
+        return os.fspath(state)
+    if environ.get(STATE):
+        return environ[STATE]
+    if usecase_dir is not None:
+        return os.path.join(os.path.abspath(usecase_dir), STATE_FOLDER)
+    raise UsageError(
+        "nothing says where the state of batches is kept",
+        hint=f"give state= or usecase_dir= (in the shell --state or -d), or set {STATE}",
+    )
+
+
+def setting_for(
+    usecase_dir: str | os.PathLike[str] | None,
+    state: str | os.PathLike[str] | None = None,
+    *,
+    lineage: bool = False,
+    lineage_dir: str | os.PathLike[str] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Setting:
+    """Open the store and say where everything is.
+
+    :param lineage: keep run records; they are looked for, and closed, wherever a folder of them exists.
+    :param lineage_dir: their folder; a relative one lies in the use case folder. Default ``.ubunye/lineage``
+        in the use case folder.
+    :raises UsageError: nothing names a store. :raises StoreUnusable: it can't be used; nothing may run then.
+    """
+    places = Places(usecase_dir)
+    records = _records(usecase_dir, lineage, lineage_dir)
+    if environ.get(LEASE, "").strip().lower() in ("off", "0", "false", "no"):
+        logger.warning("%s is off: this run has no lease, is not refused and is not taken back.", LEASE)
+        return Setting(MemoryStore(), places, records=records, heartbeat=False, protected=False)
+    store = open_store(state_uri(usecase_dir, state, environ))
+    staging = os.path.join(store.root, "staging") if isinstance(store, FileStore) else None
+    return Setting(store, places, staging_root=staging, records=records)
+
+
+def _records(
+    usecase_dir: str | os.PathLike[str] | None, lineage: bool, lineage_dir: str | os.PathLike[str] | None
+) -> FileRecords | None:
+    if not lineage and lineage_dir is None:
+        return None
+    if usecase_dir is None and (lineage_dir is None or not os.path.isabs(lineage_dir)):
+        raise UsageError("run records need a use case folder or an absolute folder of their own")
+    base = os.path.abspath(usecase_dir) if usecase_dir is not None else ""
+    return FileRecords(os.path.join(base, lineage_dir or os.path.join(STATE_FOLDER, "lineage")))
+
+
+def takeover_after(seconds: float | None, default: float, environ: Mapping[str, str] = os.environ) -> float:
+    """The time to takeover in seconds: the one given, else ``UBUNYE_TAKEOVER_AFTER``, else the default.
+
+    :raises UsageError: it is not a positive number.
+    """
+    if seconds is None and environ.get(TAKEOVER_AFTER):
+        try:
+            seconds = float(environ[TAKEOVER_AFTER])
+        except ValueError:
+            raise UsageError(f"{TAKEOVER_AFTER} is {environ[TAKEOVER_AFTER]!r}, not seconds") from None
+    value = default if seconds is None else seconds
+    if not 0 < value < float("inf"):
+        raise UsageError(f"the time to takeover must be a positive number of seconds, not {value!r}")
+    return value
