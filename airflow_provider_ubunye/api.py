@@ -1,0 +1,253 @@
+"""The plain-Python face: batches that are safe to run again, without Airflow.
+
+::
+
+    from airflow_provider_ubunye.api import batch_run
+
+    with batch_run("shop/daily/load_orders", dt="2026-11-01", state="/srv/state") as run:
+        run.append(frame, "/lake/orders", format="parquet", partition_by=["region"])
+
+Nothing is visible before the block ends; leaving it by an exception takes everything back. ``run_task`` and
+``run_pipeline`` do the same for task folders.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_ubunye.core.batch import Batch, check_name
+from airflow_provider_ubunye.core.errors import UsageError
+from airflow_provider_ubunye.core.lease import DEFAULT_TTL
+from airflow_provider_ubunye.core.request import RERUN, RUN, Request
+from airflow_provider_ubunye.core.run import Outcome, Run, open_run
+from airflow_provider_ubunye.core.specs import APPEND, MODES, OVERWRITE, OVERWRITE_PARTITIONS, OutputSpec
+from airflow_provider_ubunye.core.where import setting_for, takeover_after
+from airflow_provider_ubunye.taskrun import TaskResult, TaskRun
+
+__all__ = ["BatchRun", "TaskResult", "batch_run", "run_pipeline", "run_task"]
+
+StrPath = str | os.PathLike[str]
+
+
+@dataclass
+class BatchRun:
+    """A run of one batch, given by :func:`batch_run`.
+
+    :ivar id: the run's id, 32 hex digits; every file it lands carries it.
+    :ivar outcome: what it did; complete once the block has ended.
+    """
+
+    _run: Run
+    _engine: Any
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.id = self._run.id
+
+    @property
+    def outcome(self) -> Outcome:
+        return self._run.outcome
+
+    def append(self, frame: Any, path: StrPath, **how: Any) -> int:
+        """Add the frame's rows to the folder. The same parameters as :meth:`write`.
+
+        :raises BatchFinished: the batch is finished and its rows would be there twice.
+        """
+        return self.write(frame, path, mode=APPEND, **how)
+
+    def overwrite(self, frame: Any, path: StrPath, **how: Any) -> int:
+        """Replace everything in the folder. The old files stand until the new ones are committed."""
+        return self.write(frame, path, mode=OVERWRITE, **how)
+
+    def overwrite_partitions(self, frame: Any, path: StrPath, **how: Any) -> int:
+        """Replace the partitions that the frame has rows for. ``partition_by`` is needed."""
+        return self.write(frame, path, mode=OVERWRITE_PARTITIONS, **how)
+
+    def write(
+        self,
+        frame: Any,
+        path: StrPath,
+        *,
+        mode: str,
+        format: str = "parquet",  # noqa: A002 - the config's own word
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> int:
+        """Stage a frame; it lands when the block ends.
+
+        :param frame: a pandas DataFrame, a pyarrow Table, or anything with an Arrow stream (polars).
+        :param path: the output folder.
+        :param mode: ``append``, ``overwrite``, ``overwrite_partitions``, ``errorifexists`` or ``ignore``.
+        :param format: ``parquet``, ``csv``, ``json``, ``orc``, ``avro`` or ``text``.
+        :param partition_by: columns that become hive folders, outermost first.
+        :param options: writer options in Spark's spelling.
+        :param name: the output's name, the same in every run of the batch; the folder's name by default.
+        :returns: the rows staged; 0 where mode ``ignore`` found data.
+        :raises UsageError: a wrong argument, or a second output of one name.
+        :raises LandingFailed: the frame can't be written in that format.
+        """
+        folder = os.path.abspath(os.fspath(path))
+        if mode not in MODES:
+            raise UsageError(f"there is no mode {mode!r}; there is {', '.join(MODES)}")
+        if mode == OVERWRITE_PARTITIONS and not partition_by:
+            raise UsageError(
+                "overwrite_partitions needs partition_by: the columns whose partitions are replaced"
+            )
+        if isinstance(partition_by, str):
+            raise UsageError(f"partition_by is a list of column names, not the text {partition_by!r}")
+        name = check_name("output", name if name is not None else os.path.basename(folder))
+        spec = OutputSpec(name, format, folder, mode, tuple(partition_by), dict(options or {}))
+        staging = self._run.output(name, mode, folder)
+        if staging is None:
+            return 0
+        rows: int = self._engine.stage(frame, spec, staging)
+        self._run.outcome.rows[name] = rows
+        return rows
+
+
+@contextlib.contextmanager
+def batch_run(
+    task: str,
+    *,
+    dt: object = None,
+    dtf: object = None,
+    mode: str | None = None,
+    variables: Mapping[str, object] | None = None,
+    batch: Sequence[str] | None = None,
+    rerun: bool = False,
+    state: StrPath | None = None,
+    usecase_dir: StrPath | None = None,
+    lineage: bool = False,
+    lineage_dir: StrPath | None = None,
+    wait: float = 0.0,
+    takeover_seconds: float | None = None,
+    attempt: Mapping[str, Any] | None = None,
+) -> Iterator[BatchRun]:
+    """Run a batch in a ``with`` block: lease, refusal, take-back, commit. No task folder is needed.
+
+    :param task: ``usecase/package/task``; with the variables it names the batch.
+    :param dt: the batch's date; text, or a date (written YYYY-MM-DD).
+    :param mode: ``DEV`` by default; part of the batch.
+    :param variables: further variables; each is part of the batch.
+    :param batch: which variables name the batch; all by default.
+    :param rerun: replace a finished batch.
+    :param state: where the state of batches is kept; else ``UBUNYE_STATE``, else ``<usecase_dir>/.ubunye``.
+    :param usecase_dir: outputs beneath it are recorded relative to it.
+    :param lineage: keep a run record.
+    :param wait: seconds to wait while another run holds the batch.
+    :param takeover_seconds: seconds without a heartbeat after which a run elsewhere may be taken over.
+    :param attempt: who asked, recorded with the run (for schedulers).
+    :raises RunLeaseHeld: another run holds the batch.
+    :raises BatchFinished: the batch is finished: at once where the finished run appended, else at the
+        first append.
+    :raises UbunyeError: see :mod:`airflow_provider_ubunye.core.errors`.
+    """
+    from airflow_provider_ubunye.engines import engine
+
+    asked = Batch.of(task, all_variables(dt, dtf, mode, variables), named_by=batch)
+    setting = setting_for(usecase_dir, state, lineage=lineage, lineage_dir=lineage_dir)
+    run = open_run(
+        setting,
+        Request(
+            asked,
+            purpose=RERUN if rerun else RUN,
+            ttl=takeover_after(takeover_seconds, DEFAULT_TTL),
+            attempt=attempt,
+            wait=wait,
+            about={"backend": "pandas"},
+        ),
+    )
+    assert run is not None  # only --resume skips
+    with run:
+        yield BatchRun(run, engine("pandas"))
+
+
+def run_task(
+    task: str,
+    *,
+    usecase_dir: StrPath,
+    dt: object = None,
+    dtf: object = None,
+    mode: str | None = None,
+    variables: Mapping[str, object] | None = None,
+    rerun: bool = False,
+    resume: bool = False,
+    backend: str = "pandas",
+    state: StrPath | None = None,
+    lineage: bool = False,
+    lineage_dir: StrPath | None = None,
+    wait: float = 0.0,
+    takeover_seconds: float | None = None,
+    attempt: Mapping[str, Any] | None = None,
+) -> TaskResult | None:
+    """Run a task folder's task under its batch's lease.
+
+    :param task: ``usecase/package/task``, a folder below ``usecase_dir``.
+    :param rerun: replace a finished batch.
+    :param resume: leave a finished batch as it is.
+    :param backend: the engine: ``pandas``.
+    :returns: what the run did; None where ``resume`` found the batch finished.
+    :raises UsageError: ``rerun`` together with ``resume``, or a wrong name, variable or config.
+    :raises UbunyeError: as :func:`batch_run`; :class:`TransformFailed` for the task's own error.
+
+    Other parameters as :func:`batch_run`.
+    """
+    asked = TaskRun(
+        task,
+        usecase_dir=os.fspath(usecase_dir),
+        variables=all_variables(dt, dtf, mode, variables),
+        rerun=rerun,
+        resume=resume,
+        backend=backend,
+        state=None if state is None else os.fspath(state),
+        lineage=lineage,
+        lineage_dir=None if lineage_dir is None else os.fspath(lineage_dir),
+        wait=wait,
+        takeover_seconds=takeover_seconds,
+        attempt=attempt,
+    )
+    return asked.run()
+
+
+def run_pipeline(
+    tasks: Sequence[str], *, report: Callable[[str, TaskResult | None], None] | None = None, **how: Any
+) -> dict[str, TaskResult]:
+    """Run tasks one after another; the first failure ends it.
+
+    :param tasks: ``usecase/package/task`` each, run in this order.
+    :param report: called after each task with its name and result, None for one that was skipped.
+    :param how: as :func:`run_task`; ``resume=True`` skips the tasks that finished the batch.
+    :returns: task to result; a task skipped by ``resume`` is not in it.
+    :raises UbunyeError: what the first failing task raised; the tasks before it are done and stay done.
+    """
+    if isinstance(tasks, str):
+        raise UsageError(f"tasks is a list of tasks, not the text {tasks!r}")
+    results: dict[str, TaskResult] = {}
+    for task in tasks:
+        result = run_task(task, **how)
+        if report is not None:
+            report(task, result)
+        if result is not None:
+            results[task] = result
+            if result.stopped:
+                raise KeyboardInterrupt
+    return results
+
+
+def all_variables(
+    dt: object, dtf: object, mode: str | None, variables: Mapping[str, object] | None
+) -> dict[str, object]:
+    """One mapping of every variable.
+
+    :raises UsageError: one is given twice.
+    """
+    named: dict[str, object] = {"dt": dt, "dtf": dtf, "mode": mode}
+    for name in variables or {}:
+        if named.get(name) is not None:
+            raise UsageError(f"{name} is given twice: as {name} and as a variable")
+    return {k: v for k, v in {**named, **(variables or {})}.items() if v is not None}

@@ -1,0 +1,221 @@
+"""Running a task folder's task: config → batch → lease → read → transform → stage → claim, land, done."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_ubunye.core.batch import Batch, check_task
+from airflow_provider_ubunye.core.errors import ConfigError, UsageError
+from airflow_provider_ubunye.core.lease import DEFAULT_TTL
+from airflow_provider_ubunye.core.records import SUCCESS
+from airflow_provider_ubunye.core.request import RERUN, RESUME, RUN, Request, Setting, appends
+from airflow_provider_ubunye.core.run import Run, open_run
+from airflow_provider_ubunye.core.specs import FILE_FORMATS, OutputSpec
+from airflow_provider_ubunye.core.start import Start
+from airflow_provider_ubunye.core.where import setting_for, takeover_after
+from airflow_provider_ubunye.tasks.config import TaskConfig, load_config
+from airflow_provider_ubunye.tasks.folder import TaskFolder
+
+logger = logging.getLogger("airflow_provider_ubunye")
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What a task's run did.
+
+    :param run: its id.
+    :param rows: output name to rows written; None where the writer does not say.
+    :param files: output name to files landed.
+    :param skipped: outputs left alone by mode ``ignore``.
+    :param replaced: files of earlier runs removed.
+    :param over: the dead run that this one took over from, if any.
+    :param stopped: it was asked to stop after it had committed.
+    """
+
+    task: str
+    run: str
+    rows: Mapping[str, int]
+    files: Mapping[str, int]
+    skipped: tuple[str, ...] = ()
+    replaced: int = 0
+    over: str | None = None
+    stopped: bool = False
+
+
+@dataclass(frozen=True)
+class TaskRun:
+    """One task and one batch of it, as asked. Parameters as :func:`airflow_provider_ubunye.api.run_task`.
+
+    Making one checks names and opens nothing; config, batch and setting are read when first asked for.
+    """
+
+    task: str
+    usecase_dir: str
+    variables: Mapping[str, object] = field(default_factory=dict)
+    rerun: bool = False
+    resume: bool = False
+    backend: str = "pandas"
+    state: str | None = None
+    lineage: bool = False
+    lineage_dir: str | None = None
+    wait: float = 0.0
+    takeover_seconds: float | None = None
+    attempt: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        check_task(self.task)
+        if self.rerun and self.resume:
+            raise UsageError("--rerun and --resume together make no sense: replace the batch, or keep it?")
+
+    @cached_property
+    def folder(self) -> TaskFolder:
+        return TaskFolder(Path(self.usecase_dir), *self.task.split("/"))
+
+    @cached_property
+    def config(self) -> TaskConfig:
+        """The task's config, rendered for this batch. :raises ConfigError: it is wrong."""
+        return load_config(self.folder, self.variables)
+
+    @cached_property
+    def batch(self) -> Batch:
+        return Batch.of(self.task, self.variables, named_by=self.config.batch)
+
+    @cached_property
+    def setting(self) -> Setting:
+        """:raises StoreUnusable: the state store can't be used."""
+        return setting_for(
+            self.folder.require().usecase_dir, self.state, lineage=self.lineage, lineage_dir=self.lineage_dir
+        )
+
+    @cached_property
+    def request(self) -> Request:
+        """The request that the core gets. :raises UsageError: ``--rerun`` or ``--resume`` of no batch."""
+        if not self.batch.named and (self.rerun or self.resume):
+            raise UsageError(
+                f"{self.task} has no batch here: {'--rerun' if self.rerun else '--resume'} needs a -dt or a --var",
+                hint="give -dt or --var name=value",
+            )
+        outputs = {o.name: (o.mode, o.path, output_kind(o)) for o in self.config.outputs}
+        return Request(
+            self.batch,
+            purpose=RERUN if self.rerun else RESUME if self.resume else RUN,
+            appends=any(appends(o.mode) for o in self.config.outputs),
+            outputs=outputs,
+            ttl=takeover_after(self.takeover_seconds, DEFAULT_TTL),
+            attempt=self.attempt,
+            about={
+                "config_hash": self.config.digest,
+                "backend": self.backend,
+                "version": self.config.version,
+            },
+            wait=self.wait,
+        )
+
+    def start(self) -> Start:
+        """The start of the run, to look without running."""
+        return Start(self.setting, self.request)
+
+    def run(self) -> TaskResult | None:
+        """Run it. Returns None where ``resume`` finds the batch finished. Raises as ``run_task``."""
+        from airflow_provider_ubunye.engines import engine
+        from airflow_provider_ubunye.tasks.load import load_transform
+
+        chosen = engine(self.backend)
+        if self._finished_by_record():
+            return None
+        run = open_run(self.setting, self.request)
+        if run is None:
+            self._say_skipped()
+            return None
+        with run:
+            transform = load_transform(self.folder)
+            self._write(run, chosen, transform)
+        outcome = run.outcome
+        return TaskResult(
+            task=self.task,
+            run=run.id,
+            rows=outcome.rows,
+            files=outcome.files,
+            skipped=tuple(outcome.skipped),
+            replaced=outcome.replaced,
+            over=outcome.over,
+            stopped=outcome.stopped,
+        )
+
+    def _write(self, run: Run, engine: Any, transform: Callable[..., dict[str, Any]]) -> None:
+        from airflow_provider_ubunye.tasks.load import check_result
+        from airflow_provider_ubunye.tasks.secrets import resolve, resolve_spec
+        from airflow_provider_ubunye.tasks.task import TaskContext
+
+        sources = {spec.name: engine.read(resolve_spec(spec)) for spec in self.config.inputs}
+        context = TaskContext(
+            task=self.task,
+            dt=self.batch.variables.get("dt"),
+            dtf=self.batch.variables.get("dtf"),
+            mode=self.batch.variables["mode"],
+            variables=self.batch.variables,
+            run=run.id,
+            params=resolve(self.config.params, "CONFIG.transform.params"),
+            usecase_dir=self.folder.usecase_dir,
+            task_dir=self.folder.path,
+        )
+        frames = transform(sources, context)
+        check_result(frames, [o.name for o in self.config.outputs])
+        for output in self.config.outputs:
+            spec, frame = resolve_spec(output), frames[output.name]
+            if output_kind(output) == "named":
+                run.output_named(output.name, output.mode, output.path, _writer(spec, frame, run))
+                continue
+            staging = run.output(output.name, output.mode, output.path)
+            if staging is not None:
+                run.outcome.rows[output.name] = engine.stage(frame, spec, staging)
+
+    def _finished_by_record(self) -> bool:
+        """Whether ``resume`` skips a task that only overwrites: its records alone say that it finished."""
+        records = self.setting.records
+        if not self.resume or self.request.appends or records is None:
+            return False
+        for record in records.search(self.task):
+            if record.batch_key != self.batch.key:
+                continue
+            if record.status == SUCCESS:
+                self._say_skipped(record.config_hash)
+                return True
+            return False
+        return False
+
+    def _say_skipped(self, config: str | None = None) -> None:
+        if config is None:
+            _, _ = (start := self.start()).look()
+            config = start.finished.config if start.finished else None
+        changed = config is not None and config != self.config.digest
+        note = " Its config has changed since; --rerun runs it with the new one." if changed else ""
+        logger.info("[SKIP] %s already finished this batch (--resume); kept as it is.%s", self.task, note)
+
+
+def output_kind(output: OutputSpec) -> str:
+    """How an output lands: ``files`` are staged and taken back, ``named`` can only be named after a crash."""
+    if output.format in FILE_FORMATS:
+        return "files"
+    from airflow_provider_ubunye.engines.formats import registered_format
+
+    try:
+        registered_format(output.format, "stage")
+    except ConfigError:
+        registered_format(output.format, "write")
+        return "named"
+    return "files"
+
+
+def _writer(spec: OutputSpec, frame: Any, run: Run) -> Callable[[], None]:
+    from airflow_provider_ubunye.engines.formats import registered_format
+
+    def write() -> None:
+        run.outcome.rows[spec.name] = registered_format(spec.format, "write").write(frame, spec)
+
+    return write
