@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.types as pt
 
 from airflow_provider_ubunye.core.errors import LandingFailed
 
@@ -133,26 +134,44 @@ def _culprit(frame: pd.DataFrame) -> str:
 def to_pandas(table: pa.Table) -> pd.DataFrame:
     """The table as a pandas frame. Whole numbers and booleans with nulls get pandas' nullable types.
 
-    Others get pandas' own: text is ``str``, a timestamp keeps its unit and zone, a date is a
+    Lists, structs and maps that hold such values with nulls become Python's own: pandas would make floats of
+    the numbers. Others get pandas' own types: text is ``str``, a timestamp keeps its unit and zone, a date is a
     ``datetime.date``, a decimal is a ``Decimal``.
     """
+    if not table.num_columns:
+        return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
     table = table.replace_schema_metadata(None)
     exact = [
         position
         for position, field in enumerate(table.schema)
-        if field.type in _NULLABLE and table.column(position).null_count
+        if any(_holds_exact_nulls(chunk) for chunk in table.column(position).chunks)
     ]
     rest = [position for position in range(table.num_columns) if position not in set(exact)]
-    frame: pd.DataFrame = table.select(rest).to_pandas()
-    if exact and not rest:
-        frame = pd.DataFrame(index=pd.RangeIndex(table.num_rows))
+    frame = table.select(rest).to_pandas() if rest else pd.DataFrame(index=pd.RangeIndex(table.num_rows))
     for position in exact:
-        series = table.column(position).to_pandas(types_mapper=_NULLABLE.get)
+        column = table.column(position)
+        if column.type in _NULLABLE:
+            series = column.to_pandas(types_mapper=_NULLABLE.get)
+        else:
+            series = pd.Series(column.to_pylist(), dtype=object)
         with warnings.catch_warnings():
             # Inserting many columns one by one fragments the frame; that costs less than the exact types win.
             warnings.simplefilter("ignore", pd.errors.PerformanceWarning)
             frame.insert(position, table.column_names[position], series)
     return frame
+
+
+def _holds_exact_nulls(array: pa.Array) -> bool:
+    """Whether whole numbers or booleans with nulls are in an array, however deep."""
+    if array.type in _NULLABLE:
+        return bool(array.null_count)
+    if pt.is_struct(array.type):
+        return any(_holds_exact_nulls(child) for child in array.flatten())
+    if pt.is_map(array.type):
+        return _holds_exact_nulls(array.items)
+    if pt.is_list(array.type) or pt.is_large_list(array.type) or pt.is_fixed_size_list(array.type):
+        return _holds_exact_nulls(array.flatten())
+    return False
 
 
 def first_line(error: BaseException) -> str:

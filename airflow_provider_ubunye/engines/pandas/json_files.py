@@ -40,6 +40,9 @@ def _read(path: Path, options: Mapping[str, Any]) -> pa.Table:
     # line of any length is read.
     read = pajson.ReadOptions(block_size=max(1 << 20, min(len(data) + 1, 1 << 30)))
     table = pajson.read_json(pa.BufferReader(data), read)
+    if not table.num_columns:
+        # Rows whose fields are all null are {}; without any column the parser does not count them.
+        return _from_objects([json.loads(line) for line in data.splitlines() if line.strip()], options)
     exact = pa.schema([pa.field(f.name, _as_spark(f.type, table.column(f.name))) for f in table.schema])
     if exact.equals(table.schema):
         return table

@@ -79,6 +79,8 @@ def _walk(
                 yield from _walk(Path(entry.path), (), recursive)
             elif partition is not None:
                 yield from _walk(Path(entry.path), (*partitions, partition), recursive)
+            elif "=" in entry.name:
+                raise RunFailed(f"{entry.path} is a partition folder without a column or a value.")
         elif not entry.name.startswith(("_", ".")):
             yield DataFile(Path(entry.path), partitions)
 

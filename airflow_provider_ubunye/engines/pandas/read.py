@@ -74,6 +74,8 @@ def _culprit(
 
 def _large(table: pa.Table) -> pa.Table:
     """Text and bytes in one layout, for writers differ: pandas' is large, Spark's is not."""
+    if not table.num_columns:
+        return table  # Rows of {}: Arrow forgets their number when it makes such a table anew.
     table = table.replace_schema_metadata(None)
     for position, field in enumerate(table.schema):
         large = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(field.type)
@@ -91,6 +93,9 @@ def _together(
     """
     if not tables:
         return pa.table({})
+    if not any(table.num_columns for table in tables):
+        rows = pa.array([{}] * sum(len(table) for table in tables), pa.struct([]))
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])
     if keep_first:
         names = tables[0].column_names
         tables = [table.select([name for name in names if name in table.column_names]) for table in tables]

@@ -208,7 +208,9 @@ def _object(fields: Any, columns: list[pa.Array], options: Mapping[str, Any], ro
         parts.append(_around(name + ":", value, ""))
     if not parts:
         return pa.array(["{}"] * rows, TEXT)
-    return _around("{", pc.binary_join_element_wise(*parts, _text(","), null_handling="skip"), "}")
+    # The empty text in front is never null: Arrow's join drops a row in which it skips every argument.
+    joined = pc.binary_join_element_wise(_text(""), *parts, _text(","), null_handling="skip")
+    return _around("{", pc.replace_substring_regex(joined, "^,", ""), "}")
 
 
 def _joined(lists: pa.Array, items: pa.Array, before: str, after: str) -> pa.Array:
