@@ -17,6 +17,7 @@ from airflow_provider_ubunye.core.errors import LeaseLost, StateUnreadable, Usag
 from airflow_provider_ubunye.core.judge import Evidence, Verdict, judge
 from airflow_provider_ubunye.core.log import BatchLog, Superseded
 from airflow_provider_ubunye.core.state import BatchState, Holder, to_json
+from airflow_provider_ubunye.core.store.base import StoreFailed
 
 DEFAULT_TTL = 900.0
 """Seconds without a heartbeat after which a run elsewhere may be judged dead: 15 minutes."""
@@ -92,7 +93,8 @@ def _same_beat(now: float | None, before: float | None, beat: float) -> bool:
     if now is None or before is None:
         return now is before
     # Two looks at one heartbeat differ by what the looking took; a new one by at least most of a beat.
-    return abs(now - before) < max(beat / 2, 0.001)
+    # A coarse file clock and a busy machine blur very short beats; age decides first all the same.
+    return abs(now - before) < max(beat / 2, 0.05)
 
 
 class Lease:
@@ -136,7 +138,7 @@ class Lease:
         """Record one step before its effect.
 
         :raises LeaseLost: the batch was taken over; nothing was recorded that counts.
-        :raises StoreBroken: whether it was recorded could not be found out.
+        :raises StoreFailed: the store refused it. :raises StoreBroken: whether it counts could not be found out.
         """
         self.check()
         with self._appending:
@@ -148,6 +150,12 @@ class Lease:
                 self._doubt = False
                 self._lost = error.what
                 raise self._lost_error() from None
+            except OSError as error:
+                raise StoreFailed(
+                    f"the step {kind!r} of run {self.run[:8]} could not be recorded: {error.strerror or error}",
+                    where=self.log.where,
+                    hint="mend the state store, then run the batch again",
+                ) from error
             self._ended = self.state.holder is None
         return self.state
 
@@ -159,7 +167,7 @@ class Lease:
         entry may be ``done``.
 
         :raises LeaseLost: another run took over.
-        :raises OSError: the store still does not answer; the doubt stands.
+        :raises StoreFailed: the store still does not answer; the doubt stands.
         """
         if not self._doubt:
             return

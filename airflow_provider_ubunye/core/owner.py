@@ -20,6 +20,7 @@ class Owner:
     :param boot: changes with every start of the machine; empty when it can't be read.
     :param pid_space: the pid namespace, so that a container with the same host name is another place.
     :param started: the process' start: clock ticks since boot on Linux, else seconds since the epoch.
+    :param run: the run in that process that is meant; empty for whichever.
     """
 
     host: str
@@ -28,6 +29,7 @@ class Owner:
     pid: int
     started: float
     user: str = ""
+    run: str = ""
 
     def same_place(self, other: Owner) -> bool:
         """Whether a pid of the other means the same process here: same host, boot and pid namespace."""
@@ -55,6 +57,7 @@ class Owner:
             pid=pid if isinstance(pid, int) and not isinstance(pid, bool) else -1,
             started=float(started) if isinstance(started, int | float) else -1.0,
             user=text("user"),
+            run=text("run"),
         )
 
 
@@ -93,9 +96,19 @@ def start_of(pid: int) -> float | None:
         return None
 
 
+LIVE_RUNS: set[str] = set()
+"""The runs that this process is carrying out now."""
+
+
 def is_alive(owner: Owner) -> bool:
-    """Whether the very process is there, not another one with its pid. Only for an owner of this place."""
-    return owner.pid > 0 and start_of(owner.pid) == owner.started
+    """Whether the very process is there, not another one with its pid. Only for an owner of this place.
+
+    A run of the calling process itself lives while it is carried out: a notebook or a worker goes on after a
+    run in it broke off, and must not block the batch for as long as it goes on.
+    """
+    if owner.pid <= 0 or start_of(owner.pid) != owner.started:
+        return False
+    return owner.pid != os.getpid() or not owner.run or owner.run in LIVE_RUNS
 
 
 @functools.cache

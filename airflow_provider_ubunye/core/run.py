@@ -15,6 +15,7 @@ from __future__ import annotations
 import _thread
 import contextlib
 import logging
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,7 @@ from airflow_provider_ubunye.core.errors import (
 from airflow_provider_ubunye.core.landing import FilesLanding, Staging
 from airflow_provider_ubunye.core.lease import Lease
 from airflow_provider_ubunye.core.named import NamedLanding
+from airflow_provider_ubunye.core.owner import LIVE_RUNS
 from airflow_provider_ubunye.core.places import is_run_id
 from airflow_provider_ubunye.core.receipt import Receipt
 from airflow_provider_ubunye.core.request import RERUN, Request, Setting, appends
@@ -128,6 +130,8 @@ class Run:
         self._landings: dict[str, Landing] = {}
         self._alive = contextlib.ExitStack()
         self._receipt = Receipt(setting, request)
+        self._pid = os.getpid()
+        LIVE_RUNS.add(request.run)
         self._main = threading.current_thread() is threading.main_thread()
 
     def beat(self) -> None:
@@ -145,6 +149,7 @@ class Run:
     def end(self) -> None:
         """Stop beating. A lease that is still held is left to the next run, which settles it."""
         self._alive.close()
+        LIVE_RUNS.discard(self.id)
 
     def output(self, name: str, mode: str, path: str) -> Staging | None:
         """Announce an output of files and open its staging folder.
@@ -263,6 +268,9 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if os.getpid() != self._pid:
+            # A child that the user's code forked leaves the block too: the run is its parent's.
+            return
         try:
             if error is None:
                 try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from enum import Enum
 
 from airflow_provider_ubunye.core import messages
@@ -89,8 +90,8 @@ class Start:
         """
         end = time.monotonic() + self._request.wait
         watch = Watch(self.log, self._setting.owner, is_alive=self._setting.is_alive)
-        waited = False
-        for _ in range(_ACQUIRES):
+        lost = 0
+        while lost < _ACQUIRES:
             state, decision = self.look()
             if state.holder is None and not state.debts and not self.older.has_lease():
                 if decision is Decision.REFUSE:
@@ -99,18 +100,15 @@ class Start:
                     return None
             self.older.refuse_live_lease()
             if state.holder is not None and not self._dead(state.holder, watch, end):
-                waited = True
                 continue
             try:
                 return self._append(state, announced)
             except Superseded:
-                continue
+                lost += 1
             except OSError as error:
                 raise unusable(self._setting.store.where, error) from error
         raise StateUnreadable(
-            f"{self._batch.label}: the lease changed hands {_ACQUIRES} times while this run waited for it"
-            if waited
-            else f"{self._batch.label}: the lease could not be taken in {_ACQUIRES} tries",
+            f"{self._batch.label}: the lease changed hands {_ACQUIRES} times while this run tried to take it",
             where=self.log.where,
         )
 
@@ -148,7 +146,7 @@ class Start:
     def _append(self, state: BatchState, announced: tuple[Written, ...]) -> Lease:
         request = self._request
         body = {
-            "owner": self._setting.owner.to_json(),
+            "owner": replace(self._setting.owner, run=request.run).to_json(),
             "ttl": request.ttl,
             "beat": request.beat,
             "purpose": request.purpose,

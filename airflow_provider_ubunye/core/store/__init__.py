@@ -27,8 +27,10 @@ def open_store(uri: str) -> BatchStore:
     :raises StoreUnusable: the store can't be read or written, or does not keep its promise.
     """
     scheme, colon, rest = uri.partition("://")
-    if not uri.strip():
-        raise UsageError("the state store's name is empty", hint="--state FOLDER or UBUNYE_STATE")
+    if not uri.strip() or "\0" in uri:
+        raise UsageError(
+            "the state store's name is empty or has a NUL", hint="--state FOLDER or UBUNYE_STATE"
+        )
     if colon and scheme != "file":
         raise UsageError(
             f"a state store of kind {scheme!r} is not built yet",

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Protocol
 
-from airflow_provider_ubunye.core.errors import NeedsPerson, Refused
+from airflow_provider_ubunye.core.errors import NeedsPerson, Refused, RunFailed
 
 MARK = "store.json"
 """The key that says the self-test passed here."""
@@ -14,6 +14,12 @@ MARK = "store.json"
 
 class StoreUnusable(Refused):
     """The state store can't be used, so nothing runs: unprotected is never the default."""
+
+    reason = "store"
+
+
+class StoreFailed(RunFailed):
+    """A step could not be recorded, so it was not taken. The run is taken back, by itself or by the next."""
 
     reason = "store"
 
