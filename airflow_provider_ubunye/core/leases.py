@@ -11,6 +11,7 @@ from airflow_provider_ubunye.core.batch import Batch, check_task
 from airflow_provider_ubunye.core.errors import StateUnreadable, UbunyeError, UsageError
 from airflow_provider_ubunye.core.judge import Evidence, Verdict
 from airflow_provider_ubunye.core.lease import Watch
+from airflow_provider_ubunye.core.owner import LIVE_RUNS
 from airflow_provider_ubunye.core.request import RELEASE, Request, Setting
 from airflow_provider_ubunye.core.settle import refuse_what_is_left
 from airflow_provider_ubunye.core.start import Start
@@ -116,13 +117,16 @@ def release(setting: Setting, info: LeaseInfo, *, force: bool = False) -> str:
         return f"{info.task} {info.key}: nobody holds this batch and it owes nothing."
     request = Request(batch_of(setting, info), purpose=RELEASE, force=force)
     start = Start(setting, request)
-    lease = start.acquire(())
-    assert lease is not None
-    with lease.kept_alive():
-        over = lease.state.holder.over if lease.state.holder else None
-        start.settle(lease)
-        lease.append("released", {"outcome": "released", "debts": to_json(start.settled.left)})
-        lease.log.prune(lease.state)
+    try:
+        lease = start.acquire(())
+        assert lease is not None
+        with lease.kept_alive():
+            over = lease.state.holder.over if lease.state.holder else None
+            start.settle(lease)
+            lease.append("released", {"outcome": "released", "debts": to_json(start.settled.left)})
+            lease.log.prune(lease.state)
+    finally:
+        LIVE_RUNS.discard(request.run)
     refuse_what_is_left(start.settled, request.batch.label)
     if over is None:
         return f"{request.batch.label}: {start.settled.removed} owed file(s) removed."

@@ -80,7 +80,11 @@ def open_run(setting: Setting, request: Request) -> Run | None:
         for name, (mode, path, kind) in request.outputs.items()
         if kind == FilesLanding.kind
     }
-    lease = start.acquire(tuple(landing.written for landing in landings.values()))
+    try:
+        lease = start.acquire(tuple(landing.written for landing in landings.values()))
+    except BaseException:
+        LIVE_RUNS.discard(request.run)
+        raise
     if lease is None:
         return None
     run = Run(setting, request, start, lease, landings)
@@ -131,7 +135,6 @@ class Run:
         self._alive = contextlib.ExitStack()
         self._receipt = Receipt(setting, request)
         self._pid = os.getpid()
-        LIVE_RUNS.add(request.run)
         self._main = threading.current_thread() is threading.main_thread()
 
     def beat(self) -> None:

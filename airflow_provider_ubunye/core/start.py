@@ -13,6 +13,7 @@ from airflow_provider_ubunye.core.judge import Verdict
 from airflow_provider_ubunye.core.lease import Lease, Watch
 from airflow_provider_ubunye.core.log import Superseded
 from airflow_provider_ubunye.core.older import Older
+from airflow_provider_ubunye.core.owner import LIVE_RUNS
 from airflow_provider_ubunye.core.request import RELEASE, RERUN, RESUME, Request, Setting, appends
 from airflow_provider_ubunye.core.settle import refuse_what_is_left, settle
 from airflow_provider_ubunye.core.state import BatchState, Finished, Holder, Written, to_json
@@ -101,6 +102,8 @@ class Start:
             self.older.refuse_live_lease()
             if state.holder is not None and not self._dead(state.holder, watch, end):
                 continue
+            # Before the entry is there, lest another thread of this process takes the run for broken off.
+            LIVE_RUNS.add(self._request.run)
             try:
                 return self._append(state, announced)
             except Superseded:
