@@ -8,27 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_ubunye.core.batch import Batch
+from airflow_provider_ubunye.core.decide import RELEASE, RERUN, RESUME, RUN, Decision, Policy, appends, decide
 from airflow_provider_ubunye.core.disk import Disk, LocalDisk
 from airflow_provider_ubunye.core.lease import DEFAULT_TTL, beat_of
 from airflow_provider_ubunye.core.log import BatchLog
 from airflow_provider_ubunye.core.owner import Owner, is_alive, this_process
 from airflow_provider_ubunye.core.places import Places
 from airflow_provider_ubunye.core.records import Records
-from airflow_provider_ubunye.core.specs import OVERWRITE, OVERWRITE_PARTITIONS
+from airflow_provider_ubunye.core.state import Finished
 from airflow_provider_ubunye.core.store.base import BatchStore
-
-RUN = "run"
-RERUN = "rerun"
-RESUME = "resume"
-RELEASE = "release"
-
-NEVER_REFUSED = frozenset({OVERWRITE, OVERWRITE_PARTITIONS, "errorifexists", "ignore", "merge"})
-"""Modes of which a finished batch is never refused: they replace, or look for themselves."""
-
-
-def appends(mode: str) -> bool:
-    """Whether a write mode adds rows to what is there, so that a second run would add them twice."""
-    return mode not in NEVER_REFUSED
 
 
 @dataclass(frozen=True)
@@ -69,6 +57,7 @@ class Request:
     :param about: what the run record says beside: ``model``, ``version``, ``config_hash``, ``backend``.
     :param force: release a run that may be alive.
     :param wait: seconds to wait for a batch that is held.
+    :param policy: the caller's own answer to a finished batch, asked first (a scheduler knows its retries).
     """
 
     batch: Batch
@@ -81,6 +70,11 @@ class Request:
     about: Mapping[str, Any] = field(default_factory=dict)
     force: bool = False
     wait: float = 0.0
+    policy: Policy | None = None
+
+    def decide(self, finished: Finished | None) -> Decision:
+        """What this request comes to, given the run that finished the batch."""
+        return decide(finished, self.purpose, self.appends, self.policy)
 
     @property
     def beat(self) -> float:
@@ -90,3 +84,6 @@ class Request:
     def appending(self) -> list[str]:
         """The names of the outputs known to append."""
         return [name for name, (mode, _, _) in self.outputs.items() if appends(mode)]
+
+
+__all__ = ["RELEASE", "RERUN", "RESUME", "RUN", "Request", "Setting", "appends"]

@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Self
 
 from airflow_provider_ubunye.core import messages
+from airflow_provider_ubunye.core.decide import Decision, appends
 from airflow_provider_ubunye.core.errors import (
     LeaseLost,
     MayRepeat,
@@ -38,7 +39,7 @@ from airflow_provider_ubunye.core.places import is_run_id
 from airflow_provider_ubunye.core.receipt import Receipt
 from airflow_provider_ubunye.core.request import RERUN, Request, Setting, appends
 from airflow_provider_ubunye.core.settle import settle, take_back
-from airflow_provider_ubunye.core.start import Decision, Start, decide
+from airflow_provider_ubunye.core.start import Start
 from airflow_provider_ubunye.core.state import REPLACED, UNFINISHED, Debt, Written, to_json
 from airflow_provider_ubunye.core.takeback import OLDER_RUN, TakeBack
 
@@ -135,6 +136,7 @@ class Run:
         self._alive = contextlib.ExitStack()
         self._receipt = Receipt(setting, request)
         self._pid = os.getpid()
+        self._replacing = False
         self._main = threading.current_thread() is threading.main_thread()
 
     def beat(self) -> None:
@@ -146,7 +148,8 @@ class Run:
     def begin(self) -> None:
         """Write the record that says running, and say what a ``--rerun`` will replace."""
         self._receipt.begin()
-        if decide(self._start.finished, self.request) is Decision.REPLACE:
+        self._replacing = self.request.decide(self._start.finished) is Decision.REPLACE
+        if self._replacing:
             self._say_what_is_replaced()
 
     def end(self) -> None:
@@ -321,7 +324,7 @@ class Run:
 
     def _refuse_a_second_append(self, name: str, mode: str) -> None:
         done = self._start.finished
-        if done is not None and self.request.purpose != RERUN and appends(mode):
+        if done is not None and not self._replacing and appends(mode):
             raise messages.finished(self.request.batch, done, [name], self._lease.log.where)
 
     def _skip(self, name: str) -> None:
@@ -331,7 +334,7 @@ class Run:
     def _earlier(self) -> list[Written]:
         """The outputs of the earlier run that a rerun replaces: all but those that replace themselves."""
         done = self._start.finished
-        if done is None or self.request.purpose != RERUN:
+        if done is None or not self._replacing:
             return []
         modes = {o.written.name: o.written.mode for o in self._landings.values()}
         modes = {**{n: m for n, (m, _, _) in self.request.outputs.items()}, **modes}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
-from enum import Enum
 
 from airflow_provider_ubunye.core import messages
+from airflow_provider_ubunye.core.decide import Decision
 from airflow_provider_ubunye.core.errors import StateUnreadable
 from airflow_provider_ubunye.core.judge import Verdict
 from airflow_provider_ubunye.core.lease import Lease, Watch
@@ -25,30 +25,6 @@ logger = logging.getLogger("airflow_provider_ubunye")
 _LOOK_EVERY = 0.05
 _LONGEST_LOOK = 2.0
 _ACQUIRES = 100
-
-
-class Decision(Enum):
-    """What a request comes to on a batch that nobody holds."""
-
-    RUN = "run"
-    REPLACE = "replace"
-    SKIP = "skip"
-    REFUSE = "refuse"
-
-
-def decide(finished: Finished | None, request: Request) -> Decision:
-    """What to do about a batch, given the run that finished it. Pure."""
-    if finished is None or request.purpose == RELEASE:
-        return Decision.RUN
-    if request.purpose == RERUN:
-        return Decision.REPLACE
-    adds = request.appends
-    if adds is None:
-        # The outputs come later: what the finished run did is the best guess, and each append asks again.
-        adds = any(appends(output.mode) for output in finished.outputs)
-    if not adds:
-        return Decision.RUN
-    return Decision.SKIP if request.purpose == RESUME else Decision.REFUSE
 
 
 class Start:
@@ -81,7 +57,7 @@ class Start:
             self.older.refuse_other_names(state)
         except OSError as error:
             raise unusable(self._setting.store.where, error) from error
-        return state, decide(self.finished, self._request)
+        return state, self._request.decide(self.finished)
 
     def acquire(self, announced: tuple[Written, ...]) -> Lease | None:
         """Take the lease, or refuse.
@@ -137,7 +113,7 @@ class Start:
             self._release(lease, "refused")
             refuse_what_is_left(self.settled, self._batch.label)
         self.finished = lease.state.finished
-        decision = decide(self.finished, self._request)
+        decision = self._request.decide(self.finished)
         if decision is Decision.REFUSE:
             self._release(lease, "refused")
             raise self._refusal()
