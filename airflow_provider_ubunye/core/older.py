@@ -1,50 +1,78 @@
 """What an older Ubunye left of a batch, or an earlier spelling of it: read, honoured, taken into the log.
 
 An older Ubunye (0.8) keeps a lease ``<key>.json`` while it runs and a note ``<key>.finished.json`` when it has
-finished. Its data files carry a UUID of their own, so a name counts only where the note or lease lists it, in
-the shape such files have, inside an output of this batch. What is found goes into this run's ``acquired`` entry;
-from then on the log alone is read.
+finished; a takeover of its own that died leaves ``<key>.dead-<hex>.json``. What is found goes into this run's
+``acquired`` entry; from then on the log alone is read.
+
+==================================  =====================================================================
+evidence                            what it comes to
+==================================  =====================================================================
+lease, its process or beat alive    refused
+lease, dead, run had committed      finished; what it replaced is owed
+lease, dead, not committed          what it claims is owed
+lease, empty or torn                judged by its age; claims nothing
+note                                finished
+==================================  =====================================================================
+
+Only where the log is empty is anything but the lease looked at.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import posixpath
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ubunye.core import messages
-from airflow_provider_ubunye.core.errors import NotTakenBack, RunLeaseHeld, StateUnreadable
+from airflow_provider_ubunye.core.errors import NotTakenBack, RunLeaseHeld
 from airflow_provider_ubunye.core.lease import DEFAULT_TTL, Lease
-from airflow_provider_ubunye.core.log import BatchLog
-from airflow_provider_ubunye.core.note import LOG_BESIDE
+from airflow_provider_ubunye.core.log import BatchLog, utc_now
+from airflow_provider_ubunye.core.note import note_key, write_note
+from airflow_provider_ubunye.core.olderfiles import OlderReader
 from airflow_provider_ubunye.core.owner import start_of
+from airflow_provider_ubunye.core.places import is_run_id
 from airflow_provider_ubunye.core.request import RELEASE, Request, Setting
+from airflow_provider_ubunye.core.settle import close_record
 from airflow_provider_ubunye.core.state import (
     REPLACED,
     UNFINISHED,
     BatchState,
-    Claim,
     Debt,
     Finished,
+    Place,
     Written,
 )
 from airflow_provider_ubunye.core.store.file import NETWORK_CACHING
 from airflow_provider_ubunye.core.takeback import OLDER_RUN
+
+_LEASE = re.compile(r"\.(dead-[0-9a-f]{8}\.)?json\Z")
+_LEFTOVER = re.compile(r"\.(finished\.)?[0-9a-f]{8}\.tmp\Z")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
 @dataclass(frozen=True)
 class OlderLease:
     """A lease that an older Ubunye left, as far as it can be read.
 
-    :param run: its run id, empty for a lease that is empty or damaged: it then claims nothing.
+    :param log: the spelling of the batch that it is of.
+    :param key: its key in the store.
+    :param run: its run id, empty for a lease that is empty or torn: it then claims nothing.
     :param document: what it says.
+    :param committed: whether its run had committed the batch.
     """
 
+    log: BatchLog
+    key: str
     run: str
     document: Mapping[str, Any]
+    committed: bool
+
+    def beside(self, ending: str) -> str:
+        """The key of a mark of its run."""
+        return f"{self.log.prefix}.{ending}-{self.run}"
 
 
 class Older:
@@ -54,30 +82,27 @@ class Older:
         self._setting = setting
         self._request = request
         self._log = log
-        self._lease: OlderLease | None = None
-        self._paths = {
-            setting.places.path(setting.places.place(path)) for _, path, _ in request.outputs.values()
-        }
+        self._leases: list[OlderLease] = []
+        self._others: list[tuple[BatchLog, BatchState, tuple[str, ...] | None]] = []
+        self._places = {name: setting.places.place(path) for name, (_, path, _) in request.outputs.items()}
+        self._reader = OlderReader(setting.places, self._places, request.batch.label, setting.store.where)
 
     def finished(self, state: BatchState) -> Finished | None:
         """The run that finished the batch according to evidence outside the log.
 
-        An older note counts only where no log exists: the log, once begun, took it in.
+        It counts only where no log exists: the log, once begun, took it in.
 
-        :raises StateUnreadable: a note is not valid JSON: it is written in one step, so something changed it.
-        :raises NotTakenBack: it lists a file that lies in no output of this batch.
+        :raises StateUnreadable: a note or lease is damaged: it is written in one step, so something changed it.
         """
-        self._lease = self._read_lease()
+        self._others = [] if state.number else self._other_names()
+        same_batch = [log for log, _, names in self._others if names is None]
+        self._leases = [found for log in (self._log, *same_batch) for found in self._leases_of(log, state)]
         if state.number:
             return None
-        if self._lease is not None and self._committed(self._lease):
-            return self._finished_of(
-                self._lease.run, self._lease.document, at=self._lease.document.get("started_at")
-            )
-        if f"{self._log.prefix}.finished.json" in self._log.siblings:
-            document = self._document(f"{self._log.prefix}.finished.json")
-            return self._finished_of(str(document.get("run_id")), document, at=document.get("finished_at"))
-        return self._under_other_names()
+        for lease in self._leases:
+            if lease.committed:
+                return self._finished_by(lease)
+        return self._noted(self._log) or self._under_other_names()
 
     def refuse_other_names(self, state: BatchState) -> None:
         """Refuse while the batch, under an earlier spelling, is held or owes files.
@@ -86,180 +111,189 @@ class Older:
         """
         if state.number or self._request.purpose == RELEASE:
             return
-        for key, _ in self._request.batch.other_keys():
-            log = self._setting.log(key, self._request.batch.task)
-            other = log.read()
+        for log, other, _ in self._others:
             if other.holder is not None or other.debts:
                 run = other.holder.run if other.holder else str(other.debts[0].run)
                 raise RunLeaseHeld(
-                    f"{self._request.batch.label} was begun under another spelling (key {key}) and is not "
-                    f"settled: run {messages.who(run)}",
+                    f"{self._request.batch.label} was begun under another spelling (key "
+                    f"{posixpath.basename(log.prefix)}) and is not settled: run {messages.who(run)}",
                     where=log.where,
                     hint=f"if that run is dead: ubunye leases release {messages.who(run)}",
                 )
 
-    def has_lease(self) -> bool:
-        return self._lease is not None
+    def refuse_strangers(
+        self, run: str, outputs: Iterable[Written], places: Collection[Place] | None = None
+    ) -> None:
+        """Refuse to replace what an older run wrote anywhere but in the outputs of this one.
 
-    def refuse_live_lease(self) -> None:
-        """Refuse while an older Ubunye's run holds the batch.
-
-        :raises RunLeaseHeld: it lives, or can't be told dead yet.
+        :param run: the run that wrote ``outputs``.
+        :param places: the outputs of this run; by default those known beforehand, and without any nothing is
+            refused yet.
+        :raises NotTakenBack: naming the file. Nothing was removed.
         """
-        if self._lease is None or self._request.force:
+        if is_run_id(run) or (places is None and not self._places):
             return
-        document = self._lease.document
-        host = f"{self._setting.owner.host}|{self._setting.owner.pid_space}"
-        pid, started = document.get("pid"), document.get("pid_started")
-        if document.get("host") == host and isinstance(pid, int) and isinstance(started, str):
-            alive = str(int(start_of(pid) or -1)) == started
-            since = ""
-        else:
-            age = self._setting.store.age(f"{self._log.prefix}.json")
-            alive = age is not None and age < DEFAULT_TTL + NETWORK_CACHING
-            since = f", last heartbeat {messages.seconds(max(age or 0, 0))} ago"
-        if alive:
-            raise RunLeaseHeld(
-                f"{self._request.batch.label} is still running: an older Ubunye's run "
-                f"{messages.who(self._lease.run) or '(unnamed)'} on {document.get('host', 'an unknown host')}, "
-                f"pid {pid}, since {document.get('started_at', '?')}{since}",
-                where=f"{self._log.where}.json",
-                hint="wait for it; its lease holds its claims, so do not remove it by hand",
-            )
+        for output in outputs:
+            if output.claims and output.place not in (self._places.values() if places is None else places):
+                raise self._stranger(f"{output.place.path}/{output.claims[0].final}", self._log)
+
+    def has_lease(self) -> bool:
+        return bool(self._leases)
+
+    def held(self) -> RunLeaseHeld | None:
+        """The refusal while an older Ubunye's run holds the batch, or can't be told dead yet."""
+        for lease in [] if self._request.force else self._leases:
+            document = lease.document
+            here = f"{self._setting.owner.host}|{self._setting.owner.pid_space}"
+            pid, started = document.get("pid"), document.get("pid_started")
+            beaten = ""
+            if document.get("host") == here and isinstance(pid, int) and isinstance(started, str):
+                alive = str(int(start_of(pid) or -1)) == started
+            else:
+                age = self._setting.store.age(lease.key)
+                alive = age is not None and age < DEFAULT_TTL + NETWORK_CACHING
+                beaten = f", last heartbeat {messages.seconds(max(age or 0, 0))} ago"
+            if alive:
+                host, since = (
+                    " ".join(str(document.get(n, "?")).split())[:80] for n in ("host", "started_at")
+                )
+                return RunLeaseHeld(
+                    f"{self._request.batch.label} is still running: an older Ubunye's run "
+                    f"{messages.who(lease.run) or '(its lease is empty)'} on {host}, "
+                    f"pid {pid if isinstance(pid, int) else '?'}, since {since}{beaten}",
+                    where=f"{self._setting.store.where}/{lease.key}",
+                    hint="wait for it (--wait 10m); its lease holds its claims, so do not remove it by hand",
+                )
+        return None
 
     def debts(self) -> list[Debt]:
-        """What a dead older run owes: its claims, or, once it committed, the files it replaced.
+        """What dead older runs owe: their claims, or, once they committed, the files they replaced.
 
-        :raises NotTakenBack: it claims a file that lies in no output of this batch.
+        :raises NotTakenBack: one lies in no output of this batch.
         """
-        if self._lease is None:
-            return []
-        document = self._lease.document
-        if self._committed(self._lease):
-            replaces = document.get("replaces")
-            entries = {n: {"claimed": c} for n, c in replaces.items()} if isinstance(replaces, dict) else {}
-            outputs = self._outputs({"outputs": entries})
-            return [Debt(REPLACED, OLDER_RUN, o, by=OLDER_RUN) for o in outputs if o.claims]
-        return [Debt(UNFINISHED, OLDER_RUN, o) for o in self._outputs(document) if o.claims]
+        debts: list[Debt] = []
+        for lease in self._leases:
+            if lease.committed:
+                replaces = lease.document.get("replaces") or {}
+                listed = {n: {"claimed": c} for n, c in self._reader.mapping(replaces, lease.key).items()}
+                outputs = self._reader.outputs(listed, lease.key)
+                found = [Debt(REPLACED, OLDER_RUN, o, by=OLDER_RUN) for o in outputs]
+            else:
+                outputs = self._reader.outputs(lease.document.get("outputs") or {}, lease.key)
+                found = [Debt(UNFINISHED, OLDER_RUN, o) for o in outputs]
+            for debt in found:
+                if debt.output.claims or debt.output.detail:
+                    if self._places and debt.output.place not in self._places.values():
+                        raise self._stranger(debt.output.place.path, lease.log)
+                    debts.append(debt)
+        return debts
+
+    def fence(self, lease: Lease) -> None:
+        """Leave the mark by which an older run that wakes late knows that it was taken over, and stops."""
+        for dead in self._leases:
+            if dead.run and not dead.committed:
+                lease.check()
+                self._setting.store.create(dead.beside("taken"), f"{utc_now()}\n".encode())
 
     def forget(self, lease: Lease) -> None:
-        """Remove an older lease that was taken in and settled; this run's lease holds the batch meanwhile."""
-        if self._lease is None:
-            return
-        lease.check()
-        keys = [f"{self._log.prefix}.json"]
-        if self._lease.run:
-            keys.append(f"{self._log.prefix}.done-{self._lease.run}")
-        self._setting.store.delete(keys)
-        self._lease = None
+        """Remove older leases that were taken in and settled; this run's lease holds the batch meanwhile."""
+        for dead in self._leases:
+            lease.check()
+            if dead.run:
+                close_record(self._setting, self._request, dead.run, dead.committed, by=lease.run)
+            done = lease.state.finished
+            if dead.committed and done is not None:
+                # An older Ubunye that runs the batch looks for the note alone.
+                write_note(self._log, self._request.batch, done, self._setting.places)
+            # The lease first: without its done mark it would look like one that had not committed.
+            keys = [dead.key, *([dead.beside("done")] if dead.run else [])]
+            keys += [k for k in dead.log.siblings if _LEFTOVER.match(k.removeprefix(dead.log.prefix))]
+            self._setting.store.delete(keys)
+        self._leases = []
 
-    def _read_lease(self) -> OlderLease | None:
-        key = f"{self._log.prefix}.json"
-        data = self._setting.store.read(key) if key in self._log.siblings else None
-        if data is None:
-            return None
-        try:
-            document = json.loads(data)
-        except ValueError:
-            document = None
-        # Empty or torn: a crash inside its creation leaves one. It names no process and claims nothing.
-        if not isinstance(document, dict):
-            return OlderLease("", {})
-        run = document.get("run_id")
-        return OlderLease(run if isinstance(run, str) and "/" not in run else "", document)
+    def _leases_of(self, log: BatchLog, state: BatchState) -> list[OlderLease]:
+        found = []
+        for key in sorted(log.siblings):
+            data = None
+            if _LEASE.match(key.removeprefix(log.prefix)):
+                data = self._setting.store.read(key)
+            if data is None:
+                continue
+            try:
+                document = json.loads(data)
+            except ValueError:
+                document = None
+            # Empty or torn: a crash inside its creation leaves one. It names no process and claims nothing.
+            if not isinstance(document, dict):
+                found.append(OlderLease(log, key, "", {}, committed=False))
+                continue
+            run = document.get("run_id")
+            if not isinstance(run, str) or not _UUID.match(run):
+                raise self._reader.damaged("names no run", key)
+            lease = OlderLease(log, key, run, document, committed=False)
+            found.append(OlderLease(log, key, run, document, self._committed(lease, state)))
+        return found
 
-    def _committed(self, lease: OlderLease) -> bool:
-        if not lease.run:
-            return False
+    def _committed(self, lease: OlderLease, state: BatchState) -> bool:
         if lease.document.get("committed") is True:
             return True
-        if self._setting.store.read(f"{self._log.prefix}.done-{lease.run}") is not None:
+        if state.finished is not None and state.finished.run == lease.run:
+            return True
+        if self._setting.store.read(lease.beside("done")) is not None:
             return True
         if self._setting.records is not None:
             record = self._setting.records.load(self._request.batch.task, lease.run)
             return record is not None and record.status == "success"
         return False
 
-    def _document(self, key: str) -> Mapping[str, Any]:
-        data = self._setting.store.read(key)
+    def _finished_by(self, lease: OlderLease) -> Finished:
+        """Its own note where it wrote one: it empties the lease's outputs after that."""
+        noted = self._noted(lease.log)
+        if noted is not None and noted.run == lease.run:
+            return noted
+        mark = self._setting.store.read(lease.beside("done"))
+        at = mark.decode(errors="replace") if mark else lease.document.get("started_at")
+        return self._finished(lease.run, lease.document.get("outputs") or {}, at, lease.key)
+
+    def _noted(self, log: BatchLog, named_by: tuple[str, ...] | None = None) -> Finished | None:
+        """What the note says; None without one, or where it names no output: then nothing was written."""
+        key = note_key(log)
+        data = self._setting.store.read(key) if key in log.siblings else None
+        if data is None:
+            return None
         try:
-            document = json.loads(data or b"")
+            document = self._reader.mapping(json.loads(data), key)
         except ValueError:
-            document = None
-        if not isinstance(document, dict):
-            raise StateUnreadable(
-                "the finished note is not valid JSON",
-                where=f"{self._setting.store.where}/{key}",
-                hint="something changed it; look at it before you remove it",
-            )
-        return document
-
-    def _finished_of(self, run: str, document: Mapping[str, Any], at: object) -> Finished:
-        return Finished(run=run, at=at if isinstance(at, str) else "?", outputs=self._outputs(document))
-
-    def _outputs(self, document: Mapping[str, Any]) -> tuple[Written, ...]:
-        outputs = document.get("outputs")
-        if not isinstance(outputs, dict):
-            return ()
-        found: list[Written] = []
-        for name, entry in sorted(outputs.items()):
-            claimed = entry.get("claimed") if isinstance(entry, dict) else None
-            claimed = claimed if isinstance(claimed, list) else []
-            mode = str(entry.get("mode")) if isinstance(entry, dict) and "mode" in entry else None
-            by_folder: dict[str, list[str]] = {}
-            for path in claimed:
-                folder, inside = self._split(path)
-                by_folder.setdefault(folder, []).append(inside)
-            for folder, files in by_folder.items():
-                place = self._setting.places.place(folder)
-                claims = tuple(Claim(f, f) for f in files)
-                found.append(Written(name, "files", mode or "append", place, claims=claims))
-            if not by_folder:
-                place = self._setting.places.place(
-                    next(iter(self._paths), self._setting.places.usecase_dir or os.getcwd())
-                )
-                found.append(Written(name, "files", mode or "overwrite", place))
-        return tuple(found)
-
-    def _split(self, path: object) -> tuple[str, str]:
-        """A claimed path as output folder and name inside: partition folders belong to the name."""
-        base = self._setting.places.usecase_dir
-        if not isinstance(path, str) or "\0" in path or os.path.isabs(path) or base is None:
-            raise self._stranger(path)
-        full = posixpath.normpath(posixpath.join(base.replace(os.sep, "/"), path.replace(os.sep, "/")))
-        for output in self._paths:
-            if full.startswith(output + "/"):
-                return output, full[len(output) + 1 :]
-        if self._paths:
-            raise self._stranger(path)
-        folder, inside = posixpath.split(full)
-        while "=" in posixpath.basename(folder):
-            folder, part = posixpath.split(folder)
-            inside = f"{part}/{inside}"
-        return folder, inside
-
-    def _stranger(self, path: object) -> NotTakenBack:
-        return NotTakenBack(
-            f"{self._request.batch.label}: an older note or lease lists {str(path)[:200]!r}, which lies in no "
-            "output of this batch; nothing was removed",
-            where=f"{self._log.where}.finished.json",
-            hint="if the output's path has changed since, set it back for this run",
+            raise self._reader.damaged("is not valid JSON", key) from None
+        if named_by is not None and document.get("named_by") != list(named_by):
+            return None
+        if not document.get("outputs"):
+            return None
+        return self._finished(
+            str(document.get("run_id")), document["outputs"], document.get("finished_at"), key
         )
 
-    def _under_other_names(self) -> Finished | None:
+    def _finished(self, run: str, outputs: object, at: object, key: str) -> Finished:
+        return Finished(run, at if isinstance(at, str) else "?", tuple(self._reader.outputs(outputs, key)))
+
+    def _other_names(self) -> list[tuple[BatchLog, BatchState, tuple[str, ...] | None]]:
+        found = []
         for key, names in self._request.batch.other_keys():
             log = self._setting.log(key, self._request.batch.task)
-            state = log.read()
-            note = f"{log.prefix}.finished.json"
-            if note not in log.siblings:
-                continue
-            document = self._document(note)
-            if names is not None and document.get("named_by") != list(names):
-                continue
-            if state.finished is not None:
-                return state.finished
-            if state.number == 0 and document.get("batch_log") != LOG_BESIDE:
-                return self._finished_of(
-                    str(document.get("run_id")), document, at=document.get("finished_at")
-                )
+            found.append((log, log.read(), names))
+        return found
+
+    def _under_other_names(self) -> Finished | None:
+        for log, state, names in self._others:
+            noted = self._noted(log, names)
+            if noted is not None:
+                return state.finished or noted
         return None
+
+    def _stranger(self, path: str, log: BatchLog) -> NotTakenBack:
+        return NotTakenBack(
+            f"{self._request.batch.label}: an older note or lease lists {path[:200]!r}, which lies in no "
+            "output of this batch; nothing was removed",
+            where=f"{log.where}.finished.json",
+            hint="if the output's path has changed since, set it back for this run",
+        )

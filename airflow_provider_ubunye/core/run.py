@@ -37,7 +37,7 @@ from airflow_provider_ubunye.core.named import NamedLanding
 from airflow_provider_ubunye.core.owner import LIVE_RUNS
 from airflow_provider_ubunye.core.places import is_run_id
 from airflow_provider_ubunye.core.receipt import Receipt
-from airflow_provider_ubunye.core.request import RERUN, Request, Setting, appends
+from airflow_provider_ubunye.core.request import Request, Setting
 from airflow_provider_ubunye.core.settle import settle, take_back
 from airflow_provider_ubunye.core.start import Start
 from airflow_provider_ubunye.core.state import REPLACED, UNFINISHED, Debt, Written, to_json
@@ -342,10 +342,14 @@ class Run:
 
     def _replaced_by_rerun(self, listed: list[Debt]) -> list[Debt]:
         done = self._start.finished
+        if done is None:
+            return []
+        earlier = self._earlier()
+        places = {landing.written.place for landing in self._landings.values()}
+        self._start.older.refuse_strangers(done.run, earlier, places)
         seen = {(d.output.place, c.final) for d in listed for c in d.output.claims}
         debts = []
-        for output in self._earlier():
-            assert done is not None
+        for output in earlier:
             claims = tuple(c for c in output.claims if (output.place, c.final) not in seen)
             run = done.run if is_run_id(done.run) else OLDER_RUN
             debts.append(Debt(REPLACED, run, replace(output, claims=claims, folders=(), made=0), by=self.id))

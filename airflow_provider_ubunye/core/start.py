@@ -14,7 +14,7 @@ from airflow_provider_ubunye.core.lease import Lease, Watch
 from airflow_provider_ubunye.core.log import Superseded
 from airflow_provider_ubunye.core.older import Older
 from airflow_provider_ubunye.core.owner import LIVE_RUNS
-from airflow_provider_ubunye.core.request import RELEASE, RERUN, RESUME, Request, Setting, appends
+from airflow_provider_ubunye.core.request import Request, Setting
 from airflow_provider_ubunye.core.settle import refuse_what_is_left, settle
 from airflow_provider_ubunye.core.state import BatchState, Finished, Holder, Written, to_json
 from airflow_provider_ubunye.core.store.base import unusable
@@ -75,9 +75,12 @@ class Start:
                     raise self._refusal()
                 if decision is Decision.SKIP:
                     return None
-            self.older.refuse_live_lease()
+            if self._older_holds(end):
+                continue
             if state.holder is not None and not self._dead(state.holder, watch, end):
                 continue
+            if decision is Decision.REPLACE and self.finished is not None:
+                self.older.refuse_strangers(self.finished.run, self.finished.outputs)
             # Before the entry is there, lest another thread of this process takes the run for broken off.
             LIVE_RUNS.add(self._request.run)
             try:
@@ -99,6 +102,7 @@ class Start:
         :raises BatchFinished: the dead run had committed; what it left is finished now.
         """
         dead = lease.state.unclosed
+        self.older.fence(lease)
         self.settled = settle(self._setting, self._request, lease)
         self.older.forget(lease)
         if dead:
@@ -140,6 +144,16 @@ class Start:
             "older": {"finished": to_json(self.imported), "debts": to_json(self.older.debts())},
         }
         return Lease(self.log, request.run, self.log.append(state, request.run, "acquired", body))
+
+    def _older_holds(self, end: float) -> bool:
+        """Whether an older Ubunye's run holds the batch; waits as long as the request allows."""
+        held = self.older.held()
+        if held is None:
+            return False
+        if time.monotonic() >= end:
+            raise held
+        time.sleep(_LONGEST_LOOK)
+        return True
 
     def _dead(self, holder: Holder, watch: Watch, end: float) -> bool:
         """Whether the holder is dead; waits as long as the request allows, or the judge needs to tell."""

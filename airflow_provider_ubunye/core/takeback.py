@@ -27,6 +27,7 @@ OLDER_RUN = "older"
 """The run of debts that an older Ubunye's note or lease gave; their names carry a uuid instead."""
 
 _OLDER_PART = re.compile(r"part-\d{5}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[-.][^/]*\Z")
+_OLDER_STAGING = re.compile(r"_ubunye-[0-9a-f]{12}\Z")
 _TREE_TRIES = 5
 
 
@@ -101,13 +102,16 @@ class TakeBack:
             self._check()
             try:
                 for staging in stagings:
-                    self._disk.remove(f"{staging}/{debt.output.name}/{claim.staged}")
+                    # An older run's staging folder is the output's own; ours holds one for each output.
+                    inside = claim.staged if debt.run == OLDER_RUN else f"{debt.output.name}/{claim.staged}"
+                    self._disk.remove(f"{staging}/{inside}")
                 self._count(self._disk.remove(f"{path}/{claim.final}"), settled)
             except OSError as error:
                 left.append(claim)
                 settled.problems.append(f"{path}/{claim.final} can't be removed: {error.strerror or error}")
         for staging in stagings:
-            self._remove_tree(staging, settled)
+            if debt.run != OLDER_RUN or self._is_older_staging(staging):
+                self._remove_tree(staging, settled)
         if self._root is not None and debt.run is not None and is_run_id(debt.run):
             self._disk.remove_folder(posixpath.join(self._root, staging_name(debt.run) + PROBE))
         self._remove_empty(path, debt.output.folders)
@@ -159,6 +163,9 @@ class TakeBack:
         for name in {*debt.output.folders, *(n for c in debt.output.claims for n in (c.final, c.staged))}:
             if not is_plain(name):
                 raise NotTakenBack(f"the log claims {name[:120]!r}, which leaves the output {path}")
+        staging = debt.output.detail.get("staging") if debt.run == OLDER_RUN else None
+        if staging is not None and not _OLDER_STAGING.match(str(staging)):
+            raise NotTakenBack(f"an older lease stages in {str(staging)[:120]!r}, which is no staging folder")
         for claim in debt.output.claims:
             if not self._carries(claim.final, debt):
                 raise NotTakenBack(
@@ -185,10 +192,26 @@ class TakeBack:
         return run_in(name) == debt.run
 
     def _stagings(self, debt: Debt, path: str) -> list[str]:
-        if debt.run is None or not is_run_id(debt.run):
+        if debt.run == OLDER_RUN:
+            staging = debt.output.detail.get("staging")
+            return [] if staging is None else [posixpath.join(path, staging)]
+        if debt.run is None:
             return []
         name = staging_name(debt.run)
         return [posixpath.join(root, name) for root in (self._root, path) if root is not None]
+
+    def _is_older_staging(self, folder: str) -> bool:
+        """Whether it holds files, and none of a run of ours: whatever a lease says, ours are another's."""
+        names: list[str] = []
+        pending = [folder]
+        while pending:
+            at = pending.pop()
+            for item in self._disk.list_folder(at) or []:
+                if item.folder:
+                    pending.append(f"{at}/{item.name}")
+                else:
+                    names.append(item.name)
+        return bool(names) and not any(run_in(name) for name in names)
 
     def _remove_empty(self, path: str, folders: Iterable[str]) -> None:
         for folder in reversed(folders_of(f"{folder}/" for folder in folders)):

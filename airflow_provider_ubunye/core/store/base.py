@@ -57,7 +57,8 @@ class BatchStore(Protocol):
     def list(self, prefix: str) -> list[str]:
         """The keys below ``prefix/`` and its own siblings ``prefix.*``, sorted.
 
-        A key that stood before the call and stands after it is in the list.
+        A key that stood before the call and stands after it is in the list. Of the siblings of a prefix that
+        has keys below it, only ``prefix.json`` and ``prefix.finished.json`` need be.
         """
 
     def delete(self, keys: Iterable[str]) -> None:

@@ -103,10 +103,13 @@ class FileStore:
     def _list(self, prefix: str) -> builtins.list[str]:
         base = self._path(prefix)
         found = [f"{prefix}/{name}" for name in _walk(base)]
-        for suffix in (".finished.json", ".json"):
-            if os.path.lexists(base + suffix):
-                found.append(prefix + suffix)
-        return sorted(found)
+        if found:
+            # A folder may hold thousands of batches. Beside one that is begun only these two still matter.
+            beside = [name for name in (".finished.json", ".json") if os.path.lexists(base + name)]
+        else:
+            folder, name = os.path.split(base)
+            beside = [n.removeprefix(name) for n in _names(folder) if n.startswith(name + ".")]
+        return sorted(found + [prefix + ending for ending in beside])
 
     def delete(self, keys: Iterable[str]) -> None:
         folders = set()
@@ -221,6 +224,7 @@ def _name_as_folder(temp: str, path: str) -> bool:
     folder = temp + ".d"
     os.mkdir(folder)
     os.rename(temp, os.path.join(folder, _INSIDE))
+    sync_folder(folder)
     try:
         os.rename(folder, path)
     except OSError as error:
@@ -237,6 +241,13 @@ def _read(path: str) -> bytes | None:
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _walk(base: str, inside: str = "") -> Iterator[str]:
