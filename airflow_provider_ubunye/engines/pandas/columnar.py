@@ -18,6 +18,8 @@ from airflow_provider_ubunye.core.errors import LandingFailed
 # holds at least one row group at once.
 _GROUP_ROWS = 1 << 20
 _GROUP_BYTES = 512 << 20
+# Not worth asking for the size, which is a good part of a small file's time.
+_FEW_ROWS = 512
 
 
 class Parquet:
@@ -59,7 +61,7 @@ class Parquet:
 
 
 def _group_rows(table: pa.Table) -> int:
-    if table.nbytes <= _GROUP_BYTES:
+    if table.num_rows < _FEW_ROWS or table.nbytes <= _GROUP_BYTES:
         return _GROUP_ROWS
     return max(1, min(_GROUP_ROWS, int(table.num_rows * _GROUP_BYTES // table.nbytes)))
 
@@ -111,7 +113,11 @@ class Orc:
     def write_file(table: pa.Table, path: Path, options: Mapping[str, Any]) -> None:
         """Write one file."""
         codec = options["compression"]
-        paorc.write_table(table, path, compression="uncompressed" if codec == "none" else codec)
+        # By way of memory: where the ORC library can't write, as on a full disk, it aborts the process.
+        memory = pa.BufferOutputStream()
+        paorc.write_table(table, memory, compression="uncompressed" if codec == "none" else codec)
+        with path.open("xb") as file:
+            file.write(memory.getvalue())
 
 
 def _orc_has(kind: pa.DataType) -> bool:

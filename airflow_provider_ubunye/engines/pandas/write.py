@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 # Sorting copies what it sorts; a larger frame is sorted in pieces of this size, each its own part files.
 _SORTED_BYTES = 1 << 30
 _PENDING_PARTS = 64
+# Below this, handing a part to a thread takes longer than writing it (measured with Parquet).
+_THREAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows for one folder: ``folder`` is relative to the staging folder, ``.`` without partitions."""
+    """Rows for one folder, which exists."""
 
     folder: Path
     rows: pa.Table
@@ -56,13 +58,15 @@ def stage(frame: Any, spec: OutputSpec, staging: Staging) -> int:
     if table.num_rows == 0:
         if spec.mode in (APPEND, OVERWRITE_PARTITIONS):
             return 0
-        folder = Path(*(folder_name(name, None) for name in spec.partition_by))
-        parts: Iterator[_Part] = iter([_Part(folder, prepared)])
+        null = tuple(folder_name(name, None) for name in spec.partition_by)
+        parts: Iterator[_Part] = iter([_Part(_Folders(staging.folder, where).made(null), prepared)])
     elif spec.partition_by:
         parts = _split(prepared, table.select(list(spec.partition_by)), staging.folder, where)
     else:
-        parts = iter([_Part(Path(), prepared)])
-    _write(parts, writer, options, staging, where)
+        parts = iter([_Part(staging.folder, prepared)])
+    # A guess from the average: asking each part for its size takes a good part of a small one's time.
+    thread_rows = _THREAD_BYTES * table.num_rows // max(1, prepared.nbytes)
+    _write(parts, _Writer(writer, options, where), staging, thread_rows)
     return int(table.num_rows)
 
 
@@ -80,47 +84,63 @@ def _check_partition_columns(table: pa.Table, columns: tuple[str, ...], where: s
         raise ConfigError("partition_by names all columns: no column is left for the files.", where=where)
 
 
-def _write(
-    parts: Iterator[_Part], writer: FileFormat, options: Mapping[str, Any], staging: Staging, where: str
-) -> None:
-    """Write all parts, each in files of at most ``maxRecordsPerFile`` rows."""
-    suffix = writer.suffix(options)
-    indices = count()
-    most: int = options["maxRecordsPerFile"]
+@dataclass(frozen=True)
+class _Writer:
+    """Writes part files in one format with the output's options."""
 
-    def jobs() -> Iterator[tuple[pa.Table, Path]]:
-        for part in parts:
-            step = most or max(1, part.rows.num_rows)
-            for start in range(0, max(1, part.rows.num_rows), step):
-                path = staging.folder / part.folder / staging.part_name(next(indices), suffix)
-                yield part.rows.slice(start, step), path
+    file_format: FileFormat
+    options: Mapping[str, Any]
+    where: str
 
-    def write_one(job: tuple[pa.Table, Path]) -> None:
-        rows, path = job
+    def write(self, rows: pa.Table, folder: Path, name: str) -> None:
+        """Write one part file.
+
+        :raises LandingFailed: whatever the format's library or the disk had against it.
+        """
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            writer.write_file(rows, path, options)
+            self.file_format.write_file(rows, folder / name, self.options)
         except UbunyeError:
             raise
         except (OSError, ValueError, TypeError, ArithmeticError, pa.ArrowException) as error:
             raise LandingFailed(
-                f"{path.name} could not be written: {first_line(error)}", where=where
+                f"{name} could not be written: {first_line(error)}", where=self.where
             ) from error
 
+
+def _write(parts: Iterator[_Part], writer: _Writer, staging: Staging, thread_rows: int) -> None:
+    """Write all parts, each in files of at most ``maxRecordsPerFile`` rows.
+
+    :param thread_rows: a file of more rows than these is written by a thread.
+    """
+    suffix = writer.file_format.suffix(writer.options)
+    indices = count()
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         pending: deque[Future[None]] = deque()
         try:
-            for job in jobs():
-                pending.append(pool.submit(write_one, job))
-                # Parts are made as they are written, so that sorted pieces do not pile up in memory.
-                if len(pending) > _PENDING_PARTS:
-                    pending.popleft().result()
+            for part in parts:
+                for rows in _files_of(part.rows, writer.options["maxRecordsPerFile"]):
+                    name = staging.part_name(next(indices), suffix)
+                    if rows.num_rows <= thread_rows:
+                        writer.write(rows, part.folder, name)
+                        continue
+                    pending.append(pool.submit(writer.write, rows, part.folder, name))
+                    # Parts are made as they are written, so that sorted pieces do not pile up in memory.
+                    if len(pending) > _PENDING_PARTS:
+                        pending.popleft().result()
             for future in pending:
                 future.result()
         except BaseException:
             # Files that nobody will claim need not be written.
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def _files_of(rows: pa.Table, most: int) -> Iterator[pa.Table]:
+    if not most or rows.num_rows <= most:
+        yield rows
+        return
+    for start in range(0, rows.num_rows, most):
+        yield rows.slice(start, most)
 
 
 def _split(body: pa.Table, keys: pa.Table, staging: Path, where: str) -> Iterator[_Part]:
@@ -228,23 +248,25 @@ class _Folders:
         self._made: set[Path] = set()
 
     def made(self, names: tuple[str, ...]) -> Path:
-        """The folder of one partition, relative to the staging folder."""
-        folder = Path()
+        """The folder of one partition."""
+        folder = self._staging
         for name in names:
             folder = folder / name
             if folder in self._made:
                 continue
             try:
-                (self._staging / folder).mkdir()
+                folder.mkdir()
             except FileExistsError:
                 raise LandingFailed(
-                    f"The partition folder {folder} is another one's too: "
+                    f"The partition folder {folder.relative_to(self._staging)} is another one's too: "
                     "this file system does not tell them apart.",
                     where=self._where,
                 ) from None
             except OSError as error:
                 raise LandingFailed(
-                    f"The partition folder {folder} could not be made: {first_line(error)}", where=self._where
+                    f"The partition folder {folder.relative_to(self._staging)} could not be made: "
+                    f"{first_line(error)}",
+                    where=self._where,
                 ) from error
             self._made.add(folder)
         return folder

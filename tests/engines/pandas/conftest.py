@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
 import pytest
 
@@ -25,6 +26,13 @@ class Folder:
 
     def files(self) -> list[str]:
         return sorted(str(p.relative_to(self.folder)) for p in self.folder.rglob("*") if p.is_file())
+
+
+def duckdb_rows(query: str) -> list[Any]:
+    """What duckdb answers."""
+    answer = duckdb.sql(query)
+    assert answer is not None
+    return answer.fetchall()
 
 
 Write = Callable[..., Folder]
@@ -61,3 +69,9 @@ def read() -> Read:
         return engine("pandas").read(InputSpec("in", file_format, str(where), options))
 
     return read_path
+
+
+@pytest.fixture
+def query() -> Callable[[str], list[Any]]:
+    """``query("from 'x.csv'")``: the rows that duckdb gives."""
+    return duckdb_rows

@@ -38,7 +38,7 @@ PARTITIONS = [
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = (
-        SparkSession.builder.master("local[1]")  # type: ignore[attr-defined]
+        SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "1")
@@ -172,7 +172,7 @@ def test_what_is_written_here_is_read_by_spark(spark: SparkSession, write: Any, 
             "b": pd.array([True, None, False], "boolean"),
             "d": [date(2026, 1, 1), None, date(2026, 1, 2)],
             "t": pd.to_datetime(
-                ["2026-01-01 10:00:00.123456", None, "2026-01-01"], format="ISO8601"
+                ["2026-01-01 10:00:00.123456", "NaT", "2026-01-01"], format="ISO8601"
             ).tz_localize("UTC"),
             "p": ["a/b", "x", "x"],
         }

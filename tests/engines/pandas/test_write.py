@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -72,7 +73,7 @@ def test_rich_columns_come_back(write: Any, read: Any, file_format: str) -> None
     assert found.iloc[1].isna().all()
 
 
-def test_json_of_rich_columns(write: Any) -> None:
+def test_json_of_rich_columns(write: Any, query: Any) -> None:
     table = pa.table(
         {
             'q"\\': pa.array([Decimal("1.50"), None]),
@@ -93,8 +94,8 @@ def test_json_of_rich_columns(write: Any) -> None:
         r'"by":"YWI=","ti":"01:02:03.000000","z":"2025-12-31T23:00:00.000Z"}'
     )
     second = '{"l":[],"st":{"c":1}}'
-    assert (out.folder / out.files()[0]).read_text() == "\n".join([second, line, second, ""])
-    assert duckdb.sql(f"select l[1] from read_json('{out.folder}/*.json')").fetchall()[1] == ("1.0",)
+    assert (out.folder / out.files()[0]).read_text() == f"{second}\n{line}\n{second}\n"
+    assert query(f"select l[1] from read_json('{out.folder}/*.json')")[1] == ("1.0",)
     out = write(table.select(["fl", "st"]).slice(0, 1), "json", ignoreNullFields=False)
     assert (out.folder / out.files()[0]).read_text() == '{"fl":null,"st":{"a":null,"c":1}}\n'
 
@@ -126,12 +127,12 @@ def test_csv_text(write: Any, options: dict[str, Any], text: str) -> None:
     assert (out.folder / out.files()[0]).read_bytes().decode() == text
 
 
-def test_csv_is_read_by_others(write: Any) -> None:
+def test_csv_is_read_by_others(write: Any, query: Any) -> None:
     frame = pd.DataFrame({"n": [1, 2], "s": ["a,b", 'q"q']})
     out = write(frame, "csv", escape='"')
     path = out.folder / out.files()[0]
     assert pd.read_csv(path).equals(frame)
-    assert duckdb.sql(f"from '{path}'").fetchall() == [(1, "a,b"), (2, 'q"q')]
+    assert query(f"from '{path}'") == [(1, "a,b"), (2, 'q"q')]
 
 
 @pytest.mark.parametrize("file_format", FILE_FORMATS)
@@ -348,3 +349,36 @@ def test_a_full_disk_is_one_line(write: Any, monkeypatch: pytest.MonkeyPatch) ->
 def test_orc_is_read_by_pyarrow(write: Any) -> None:
     out = write(plain(), "orc")
     assert paorc.read_table(out.folder / out.files()[0]).num_rows == 3
+
+
+_NO_ROOM = """
+import pathlib, resource, sys
+import pandas as pd
+from airflow_provider_ubunye.core.errors import LandingFailed
+from airflow_provider_ubunye.core.specs import FILE_FORMATS, OutputSpec
+from airflow_provider_ubunye.engines import engine
+
+class Folder:
+    folder = pathlib.Path(sys.argv[1])
+    def part_name(self, index, suffix):
+        return f"part-{index}{suffix}"
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+frame = pd.DataFrame({"value": [str(n * n) for n in range(10_000)]})
+for file_format in FILE_FORMATS:
+    try:
+        engine("pandas").stage(frame, OutputSpec("o", file_format, "/x"), Folder())
+    except LandingFailed as error:
+        print(error.what)
+"""
+
+
+def test_a_write_that_the_system_stops_is_an_error_in_every_format(tmp_path: Path) -> None:
+    # In a process of its own: pyarrow's ORC writer, left to itself, aborts it.
+    done = subprocess.run(
+        [sys.executable, "-c", _NO_ROOM, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(FILE_FORMATS)
+    assert all("could not be written" in line and "File too large" in line for line in lines)
