@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from airflow_provider_ubunye.core import messages
-from airflow_provider_ubunye.core.batch import Batch, check_task
 from airflow_provider_ubunye.core.errors import StateUnreadable, UbunyeError, UsageError
 from airflow_provider_ubunye.core.judge import Evidence, Verdict
 from airflow_provider_ubunye.core.lease import Watch
 from airflow_provider_ubunye.core.owner import LIVE_RUNS
-from airflow_provider_ubunye.core.request import RELEASE, Request, Setting
-from airflow_provider_ubunye.core.settle import refuse_what_is_left
-from airflow_provider_ubunye.core.start import Start
+from airflow_provider_ubunye.core.setting import Setting
 from airflow_provider_ubunye.core.state import BatchState, to_json
 from airflow_provider_ubunye.core.store.base import unusable
+
+if TYPE_CHECKING:
+    from airflow_provider_ubunye.core.batch import Batch
 
 ROOT = "leases"
 
@@ -111,6 +112,11 @@ def release(setting: Setting, info: LeaseInfo, *, force: bool = False) -> str:
     :raises RunLeaseHeld: the holder is alive, or can't be told dead yet, and ``force`` is not given.
     :raises NotTakenBack: files could not be removed.
     """
+    # Here, not above: looking at leases must not pay for what a takeover needs.
+    from airflow_provider_ubunye.core.request import RELEASE, Request
+    from airflow_provider_ubunye.core.settle import refuse_what_is_left
+    from airflow_provider_ubunye.core.start import Start
+
     if info.problem is not None:
         raise StateUnreadable(info.problem, where=setting.log(info.key, info.task).where)
     if not info.open:
@@ -143,6 +149,8 @@ def batch_of(setting: Setting, info: LeaseInfo) -> Batch:
 
     :raises StateUnreadable: the log says the variables of another one.
     """
+    from airflow_provider_ubunye.core.batch import Batch, check_task
+
     batch = Batch(check_task(info.task), info.state.variables, info.state.named_by)
     if batch.key != info.key:
         raise StateUnreadable(

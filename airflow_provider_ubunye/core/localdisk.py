@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import sys
 import time
@@ -65,6 +64,8 @@ def sync_file_system(path: str) -> bool:
     """
     if not LINUX:
         return False
+    import ctypes
+
     libc = ctypes.CDLL(None, use_errno=True)
     fd = os.open(path, os.O_RDONLY)
     try:

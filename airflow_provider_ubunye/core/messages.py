@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from airflow_provider_ubunye.core.batch import Batch
+from typing import TYPE_CHECKING
+
 from airflow_provider_ubunye.core.errors import BatchFinished, RunLeaseHeld
 from airflow_provider_ubunye.core.judge import Evidence, Verdict
 from airflow_provider_ubunye.core.owner import Owner
 from airflow_provider_ubunye.core.state import Finished, Holder
+
+if TYPE_CHECKING:
+    from airflow_provider_ubunye.core.batch import Batch
 
 
 def who(run: str) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from airflow_provider_ubunye.core.localdisk import LINUX
@@ -82,7 +80,8 @@ def start_of(pid: int) -> float | None:
     if LINUX:
         # Ticks since boot: psutil's seconds move when somebody sets the clock.
         try:
-            line = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                line = file.read()
         except OSError:
             return None
         fields = line.rpartition(")")[2].split()
@@ -113,6 +112,11 @@ def is_alive(owner: Owner) -> bool:
 
 @functools.cache
 def _host() -> str:
+    # What socket.gethostname() says too, without the cost of that module.
+    if hasattr(os, "uname"):
+        return os.uname().nodename
+    import socket
+
     return socket.gethostname()
 
 
@@ -120,7 +124,8 @@ def _host() -> str:
 def _boot() -> str:
     if LINUX:
         try:
-            return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+                return file.read().strip()
         except OSError:
             return ""
     import psutil

@@ -1,46 +1,19 @@
-"""What a run is asked to do, and where: the values that the way of a run is parametrised by."""
+"""What a run is asked to do: the values that the way of a run is parametrised by."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ubunye.core.batch import Batch
 from airflow_provider_ubunye.core.decide import RELEASE, RERUN, RESUME, RUN, Decision, Policy, appends, decide
-from airflow_provider_ubunye.core.disk import Disk, LocalDisk
 from airflow_provider_ubunye.core.lease import DEFAULT_TTL, beat_of
-from airflow_provider_ubunye.core.log import BatchLog
-from airflow_provider_ubunye.core.owner import Owner, is_alive, this_process
-from airflow_provider_ubunye.core.places import Places
-from airflow_provider_ubunye.core.records import Records
-from airflow_provider_ubunye.core.state import Finished
-from airflow_provider_ubunye.core.store.base import BatchStore
+from airflow_provider_ubunye.core.setting import Setting
 
-
-@dataclass(frozen=True)
-class Setting:
-    """Where state, files and records are, and how this process tells the living from the dead.
-
-    :param staging_root: a folder of the state store on a disk, for staging; None when it is not on one.
-    :param records: where run records go; None for none.
-    :param protected: False when the lease is turned off.
-    """
-
-    store: BatchStore
-    places: Places
-    disk: Disk = field(default_factory=LocalDisk)
-    staging_root: str | None = None
-    records: Records | None = None
-    owner: Owner = field(default_factory=this_process)
-    is_alive: Callable[[Owner], bool] = is_alive
-    heartbeat: bool = True
-    protected: bool = True
-
-    def log(self, batch_key: str, task: str) -> BatchLog:
-        """The log of one batch."""
-        return BatchLog(self.store, f"leases/{task}/{batch_key}")
+if TYPE_CHECKING:
+    from airflow_provider_ubunye.core.batch import Batch
+    from airflow_provider_ubunye.core.state import Finished
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from airflow_provider_ubunye.core.errors import UsageError
 from airflow_provider_ubunye.core.places import Places
-from airflow_provider_ubunye.core.records import FileRecords
-from airflow_provider_ubunye.core.request import Setting
+from airflow_provider_ubunye.core.setting import Setting
 from airflow_provider_ubunye.core.store import FileStore, MemoryStore, open_store
+
+if TYPE_CHECKING:
+    from airflow_provider_ubunye.core.records import FileRecords
 
 STATE = "UBUNYE_STATE"
 LEASE = "UBUNYE_RUN_LEASE"
 TAKEOVER_AFTER = "UBUNYE_TAKEOVER_AFTER"
 STATE_FOLDER = ".ubunye"
-
-logger = logging.getLogger("airflow_provider_ubunye")
 
 
 def state_uri(
@@ -59,7 +59,11 @@ def setting_for(
     places = Places(usecase_dir)
     records = _records(usecase_dir, lineage, lineage_dir)
     if environ.get(LEASE, "").strip().lower() in ("off", "0", "false", "no"):
-        logger.warning("%s is off: this run has no lease, is not refused and is not taken back.", LEASE)
+        import logging
+
+        logging.getLogger("airflow_provider_ubunye").warning(
+            "%s is off: this run has no lease, is not refused and is not taken back.", LEASE
+        )
         return Setting(MemoryStore(), places, records=records, heartbeat=False, protected=False)
     store = open_store(state_uri(usecase_dir, state, environ))
     staging = os.path.join(store.root, "staging") if isinstance(store, FileStore) else None
@@ -71,6 +75,8 @@ def _records(
 ) -> FileRecords | None:
     if not lineage and lineage_dir is None:
         return None
+    from airflow_provider_ubunye.core.records import FileRecords
+
     if usecase_dir is None and (lineage_dir is None or not os.path.isabs(lineage_dir)):
         raise UsageError("run records need a use case folder or an absolute folder of their own")
     base = os.path.abspath(usecase_dir) if usecase_dir is not None else ""

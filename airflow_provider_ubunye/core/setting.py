@@ -1,0 +1,47 @@
+"""Where a run's state, files and records are: the values that every act on a batch is parametrised by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_provider_ubunye.core.log import BatchLog
+from airflow_provider_ubunye.core.owner import Owner, is_alive, this_process
+
+if TYPE_CHECKING:
+    # For types alone: looking at leases must not pay for what only a run needs.
+    from airflow_provider_ubunye.core.disk import Disk
+    from airflow_provider_ubunye.core.places import Places
+    from airflow_provider_ubunye.core.records import Records
+    from airflow_provider_ubunye.core.store.base import BatchStore
+
+
+def _local_disk() -> Disk:
+    from airflow_provider_ubunye.core.disk import LocalDisk
+
+    return LocalDisk()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where state, files and records are, and how this process tells the living from the dead.
+
+    :param staging_root: a folder of the state store on a disk, for staging; None when it is not on one.
+    :param records: where run records go; None for none.
+    :param protected: False when the lease is turned off.
+    """
+
+    store: BatchStore
+    places: Places
+    disk: Disk = field(default_factory=_local_disk)
+    staging_root: str | None = None
+    records: Records | None = None
+    owner: Owner = field(default_factory=this_process)
+    is_alive: Callable[[Owner], bool] = is_alive
+    heartbeat: bool = True
+    protected: bool = True
+
+    def log(self, batch_key: str, task: str) -> BatchLog:
+        """The log of one batch."""
+        return BatchLog(self.store, f"leases/{task}/{batch_key}")
