@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -254,3 +255,72 @@ def test_moments_keep_their_zone(tmp_path: Path, read: Any) -> None:
     moments = pa.array([datetime(2026, 1, 1, tzinfo=UTC)], pa.timestamp("us", "Europe/Berlin"))
     pq.write_table(pa.table({"t": moments}), tmp_path / "1.parquet")
     assert str(read(tmp_path, "parquet")["t"].dtype) == "datetime64[us, Europe/Berlin]"
+
+
+def avro(path: Path, kind: Any, rows: list[Any]) -> Path:
+    with path.open("wb") as file:
+        fastavro.writer(file, kind, rows)
+    return path
+
+
+def test_avro_of_another_writer(tmp_path: Path, read: Any) -> None:
+    fixed = {"type": "fixed", "name": "two", "size": 2}
+    fields = [
+        {"name": "e", "type": {"type": "enum", "name": "colour", "symbols": ["red", "blue"]}},
+        {"name": "x", "type": fixed},
+        {"name": "again", "type": ["two", "null"]},
+        {"name": "nothing", "type": ["null"]},
+        {"name": "plain", "type": {"type": "long"}},
+        {"name": "t", "type": {"type": "int", "logicalType": "time-millis"}},
+    ]
+    when = datetime.fromisoformat("2026-01-01T10:00").time()
+    row = {"e": "red", "x": b"ab", "again": b"cd", "nothing": None, "plain": 1, "t": when}
+    avro(tmp_path / "a.avro", {"type": "record", "name": "r", "fields": fields}, [row])
+    assert read(tmp_path, "avro").iloc[0].to_dict() == row
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "message"),
+    [
+        ("long", 1, "its rows are int64, not records"),
+        (
+            {"type": "record", "name": "r", "fields": [{"name": "a", "type": ["int", "string"]}]},
+            {"a": 1},
+            "it has a union of 2 types, which is not read",
+        ),
+        (
+            {"type": "record", "name": "r", "fields": [{"name": "a", "type": ["null", "r"]}]},
+            {"a": None},
+            "it has the type 'r' within itself, which is not read",
+        ),
+    ],
+)
+def test_avro_that_is_no_table_is_refused(
+    tmp_path: Path, read: Any, kind: Any, row: Any, message: str
+) -> None:
+    path = avro(tmp_path / "a.avro", kind, [row])
+    with pytest.raises(RunFailed) as error:
+        read(path, "avro")
+    assert error.value.what == f"{path} can't be read as avro: {message}"
+
+
+def test_json_numbers_that_are_large_and_not_whole_numbers(tmp_path: Path, read: Any) -> None:
+    put(tmp_path / "a.json", '{"a": 1e30, "l": ["2026-01-01"]}\n{"a": 1e300}\n')
+    found = read(tmp_path, "json")
+    assert found["a"].tolist() == [1e30, 1e300]
+    assert list(found["l"][0]) == ["2026-01-01"]
+
+
+def test_csv_digits_beyond_microseconds_stay(tmp_path: Path, read: Any) -> None:
+    put(tmp_path / "a.csv", "t,n,m\n2026-01-01 00:00:00.000000001,1e300,99999999999999999999\n,2e300,x\n")
+    found = read(tmp_path, "csv")
+    assert found["t"][0] == pd.Timestamp("2026-01-01 00:00:00.000000001")
+    assert found["n"].tolist() == [1e300, 2e300]
+    assert found["m"].tolist() == ["99999999999999999999", "x"]
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "zst", "deflate"])
+def test_a_damaged_compressed_file_is_named(tmp_path: Path, read: Any, ending: str) -> None:
+    path = put(tmp_path / f"a.csv.{ending}", "not compressed")
+    with pytest.raises(RunFailed, match=f"{path} can't be read as csv: "):
+        read(path, "csv")
