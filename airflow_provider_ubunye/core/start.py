@@ -43,6 +43,7 @@ class Start:
         self.finished: Finished | None = None
         self.imported: Finished | None = None
         self.settled = Settled()
+        self._said = ""
 
     def look(self) -> tuple[BatchState, Decision]:
         """The batch as it is, and what the request comes to once nobody holds it. Writes nothing.
@@ -152,6 +153,7 @@ class Start:
             return False
         if time.monotonic() >= end:
             raise held
+        self._say("Waiting until an older Ubunye's run ends.")
         time.sleep(_LONGEST_LOOK)
         return True
 
@@ -165,10 +167,20 @@ class Start:
         watching = verdict is Verdict.UNKNOWN and evidence.age is not None and evidence.age >= holder.ttl
         if now >= end and not watching:
             raise messages.held(self._batch, holder, verdict, evidence, self.log.where)
+        run = messages.who(holder.run)
         if watching:
-            logger.info("Watching run %s for %s.", messages.who(holder.run), messages.seconds(evidence.watch))
+            self._say(f"Watching run {run} for {messages.seconds(evidence.watch)}: it shows no sign of life.")
+        else:
+            self._say(f"Waiting for run {run}, which is still running: {messages.seconds(end - now)} at most.")
         time.sleep(min(_LONGEST_LOOK, max(_LOOK_EVERY, holder.beat / 2)))
         return False
+
+    def _say(self, line: str) -> None:
+        """Say once what is waited for: the time left in it changes with every look."""
+        what = line.partition(":")[0]
+        if what != self._said:
+            self._said = what
+            logger.info("%s", line)
 
     def _refusal(self) -> Exception:
         assert self.finished is not None

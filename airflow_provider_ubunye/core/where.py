@@ -47,6 +47,7 @@ def setting_for(
     *,
     lineage: bool = False,
     lineage_dir: str | os.PathLike[str] | None = None,
+    looking: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> Setting:
     """Open the store and say where everything is.
@@ -54,6 +55,7 @@ def setting_for(
     :param lineage: keep run records; they are looked for, and closed, wherever a folder of them exists.
     :param lineage_dir: their folder; a relative one lies in the use case folder. Default ``.ubunye/lineage``
         in the use case folder.
+    :param looking: only look: the store is not tested, nothing is made in it, and nothing may be run.
     :raises UsageError: nothing names a store. :raises StoreUnusable: it can't be used; nothing may run then.
     """
     places = Places(usecase_dir)
@@ -65,7 +67,7 @@ def setting_for(
             "%s is off: this run has no lease, is not refused and is not taken back.", LEASE
         )
         return Setting(MemoryStore(), places, records=records, heartbeat=False, protected=False)
-    store = open_store(state_uri(usecase_dir, state, environ))
+    store = open_store(state_uri(usecase_dir, state, environ), testing=not looking)
     staging = os.path.join(store.root, "staging") if isinstance(store, FileStore) else None
     return Setting(store, places, staging_root=staging, records=records)
 

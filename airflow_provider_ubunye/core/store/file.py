@@ -13,10 +13,11 @@ import contextlib
 import errno
 import functools
 import os
+import re
 import uuid
 from collections.abc import Iterable, Iterator
 
-from airflow_provider_ubunye.core.localdisk import retry_in_use, sync_folder
+from airflow_provider_ubunye.core.localdisk import LINUX, retry_in_use, sync_folder
 
 NETWORK_CACHING = 60.0
 """Seconds for which an NFS or SMB client may show an old state (their attribute caches' usual limit)."""
@@ -186,16 +187,33 @@ class FileStore:
 
 def file_system_of(path: str) -> str:
     """The type of the file system that holds ``path``: ``"ext4"``, ``"nfs4"``; empty when unknown."""
-    import psutil
-
     at = os.path.realpath(path)
     best, kind = "", ""
-    for part in psutil.disk_partitions(all=True):
-        mount = part.mountpoint
+    for mount, name in _mounts():
         inside = at == mount or at.startswith(mount.rstrip(os.sep) + os.sep)
         if inside and len(mount) >= len(best):
-            best, kind = mount, part.fstype.lower()
+            best, kind = mount, name.lower()
     return kind
+
+
+def _mounts() -> Iterator[tuple[str, str]]:
+    """Every mount point and the type of its file system."""
+    if not LINUX:
+        import psutil
+
+        for part in psutil.disk_partitions(all=True):
+            yield part.mountpoint, part.fstype
+        return
+    # psutil reads the same file; importing it costs more than looking at a whole store.
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.readlines()
+    except OSError:
+        return
+    for line in lines:
+        _, mount, kind, *_ = line.split(" ")
+        # Blank, tab, newline and backslash are written in octal.
+        yield re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), mount), kind
 
 
 def _write_durably(path: str, data: bytes) -> None:
