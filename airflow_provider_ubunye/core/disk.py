@@ -24,6 +24,8 @@ from airflow_provider_ubunye.core.localdisk import (
 SYNC_ONE_BY_ONE = 8
 """Up to this many files or folders are synced one by one; more of them by one sync of the file system."""
 
+_TRIES = 100
+
 
 @dataclass(frozen=True)
 class Item:
@@ -94,7 +96,15 @@ class LocalDisk:
         os.mkdir(path)
 
     def make_folders(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        for left in reversed(range(_TRIES)):
+            try:
+                os.makedirs(path, exist_ok=True)
+            except FileNotFoundError:
+                # Another run removed a parent, empty as it was, before the folder below it was made.
+                if not left:
+                    raise
+            else:
+                return
 
     def rename(self, source: str, target: str) -> None:
         os.rename(source, target)

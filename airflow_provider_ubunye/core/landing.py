@@ -19,6 +19,7 @@ import posixpath
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import unquote
 
 from airflow_provider_ubunye.core.disk import Disk
@@ -34,6 +35,8 @@ from airflow_provider_ubunye.core.places import (
 )
 from airflow_provider_ubunye.core.specs import ERROR_IF_EXISTS, IGNORE, OVERWRITE, OVERWRITE_PARTITIONS
 from airflow_provider_ubunye.core.state import REPLACED, Claim, Debt, Written
+
+T = TypeVar("T")
 
 _RETRIES = 100
 PROBE = ".probe"
@@ -171,11 +174,8 @@ class FilesLanding:
             inside = posixpath.join(self._root, staging_name(self._run))
             probe = inside + PROBE
             try:
-                self._disk.make_folders(inside)
-                self._disk.make_folders(self.path)
-                if self._disk.same_inheritance(inside, self.path):
-                    self._disk.make_folders(probe)
-                    self._remake(lambda: self._disk.rename(probe, self.marker))
+                if self._remake(lambda: self._inherits(inside)):
+                    self._remake(lambda: self._move_marker(probe))
                     return inside
             except OSError as error:
                 self._disk.remove_folder(probe)
@@ -184,15 +184,23 @@ class FilesLanding:
         self._remake(lambda: self._disk.make_folders(self.marker))
         return self.marker
 
-    def _remake(self, act: Callable[[], None]) -> None:
+    def _inherits(self, inside: str) -> bool:
+        self._disk.make_folders(inside)
+        return self._disk.same_inheritance(inside, self.path)
+
+    def _move_marker(self, probe: str) -> None:
+        self._disk.make_folders(probe)
+        self._disk.rename(probe, self.marker)
+
+    def _remake(self, act: Callable[[], T]) -> T:
         for _ in range(_RETRIES):
             self._disk.make_folders(self.path)
             try:
-                act()
+                return act()
             except FileNotFoundError:
-                # Another run that failed took the output folder it had made away again, just now.
+                # Another run that failed took the output folder it had made away again, just now; or one that
+                # took over swept this run's staging, which the next step to be recorded finds out.
                 continue
-            return
         raise FileNotFoundError(errno.ENOENT, "the output folder is removed again and again", self.path)
 
     def _warn_of_strangers(self) -> None:

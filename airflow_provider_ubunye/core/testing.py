@@ -138,6 +138,7 @@ class MemoryDisk:
         return True
 
     def list_folder(self, path: str) -> list[Item] | None:
+        path = path.rstrip("/") or "/"
         if path not in self.nodes or self.nodes[path] is not None:
             return None
         return [self._item(inside) for inside in self._inside(path)]
@@ -149,7 +150,7 @@ class MemoryDisk:
         return self._item(path) if path in self.nodes else None
 
     def real(self, path: str) -> str:
-        return path
+        return posixpath.normpath(path)
 
     def same_inheritance(self, a: str, b: str) -> bool:
         for path in (a, b):
