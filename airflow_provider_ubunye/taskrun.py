@@ -12,7 +12,7 @@ from typing import Any
 from airflow_provider_ubunye.core.batch import Batch, check_task
 from airflow_provider_ubunye.core.errors import ConfigError, UsageError
 from airflow_provider_ubunye.core.lease import DEFAULT_TTL
-from airflow_provider_ubunye.core.records import SUCCESS
+from airflow_provider_ubunye.core.records import SUCCESS, RunRecord
 from airflow_provider_ubunye.core.request import RERUN, RESUME, RUN, Request, Setting, appends
 from airflow_provider_ubunye.core.run import Run, open_run
 from airflow_provider_ubunye.core.specs import FILE_FORMATS, OutputSpec
@@ -52,6 +52,8 @@ class TaskRun:
     """One task and one batch of it, as asked. Parameters as :func:`airflow_provider_ubunye.api.run_task`.
 
     Making one checks names and opens nothing; config, batch and setting are read when first asked for.
+
+    :param looking: only :meth:`start` and look, never run: the state store is not even made.
     """
 
     task: str
@@ -66,6 +68,7 @@ class TaskRun:
     wait: float = 0.0
     takeover_seconds: float | None = None
     attempt: Mapping[str, Any] | None = None
+    looking: bool = False
 
     def __post_init__(self) -> None:
         check_task(self.task)
@@ -89,7 +92,11 @@ class TaskRun:
     def setting(self) -> Setting:
         """:raises StoreUnusable: the state store can't be used."""
         return setting_for(
-            self.folder.require().usecase_dir, self.state, lineage=self.lineage, lineage_dir=self.lineage_dir
+            self.folder.require().usecase_dir,
+            self.state,
+            lineage=self.lineage,
+            lineage_dir=self.lineage_dir,
+            looking=self.looking,
         )
 
     @cached_property
@@ -126,7 +133,9 @@ class TaskRun:
         from airflow_provider_ubunye.tasks.load import load_transform
 
         chosen = engine(self.backend)
-        if self._finished_by_record():
+        record = self.finished_by_record()
+        if record is not None:
+            self._say_skipped(record.config_hash)
             return None
         run = open_run(self.setting, self.request)
         if run is None:
@@ -175,19 +184,16 @@ class TaskRun:
             if staging is not None:
                 run.outcome.rows[output.name] = engine.stage(frame, spec, staging)
 
-    def _finished_by_record(self) -> bool:
-        """Whether ``resume`` skips a task that only overwrites: its records alone say that it finished."""
+    def finished_by_record(self) -> RunRecord | None:
+        """The record by which ``resume`` skips a task that only overwrites: nothing else says it finished."""
         records = self.setting.records
         if not self.resume or self.request.appends or records is None:
-            return False
+            return None
         for record in records.search(self.task):
             if record.batch_key != self.batch.key:
                 continue
-            if record.status == SUCCESS:
-                self._say_skipped(record.config_hash)
-                return True
-            return False
-        return False
+            return record if record.status == SUCCESS else None
+        return None
 
     def _say_skipped(self, config: str | None = None) -> None:
         if config is None:

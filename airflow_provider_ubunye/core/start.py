@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from dataclasses import replace
@@ -72,6 +73,8 @@ class Start:
         while lost < _ACQUIRES:
             state, decision = self.look()
             if state.holder is None and not state.debts and not self.older.has_lease():
+                if decision in (Decision.REFUSE, Decision.SKIP):
+                    self._tidy(state)
                 if decision is Decision.REFUSE:
                     raise self._refusal()
                 if decision is Decision.SKIP:
@@ -127,6 +130,12 @@ class Start:
             return False
         return True
 
+    def _tidy(self, state: BatchState) -> None:
+        """Prune for a run that died between its last entry and its own pruning."""
+        if state.number:
+            with contextlib.suppress(OSError):
+                self.log.prune(state)
+
     def _append(self, state: BatchState, announced: tuple[Written, ...]) -> Lease:
         request = self._request
         body = {
@@ -171,7 +180,9 @@ class Start:
         if watching:
             self._say(f"Watching run {run} for {messages.seconds(evidence.watch)}: it shows no sign of life.")
         else:
-            self._say(f"Waiting for run {run}, which is still running: {messages.seconds(end - now)} at most.")
+            self._say(
+                f"Waiting for run {run}, which is still running: {messages.seconds(end - now)} at most."
+            )
         time.sleep(min(_LONGEST_LOOK, max(_LOOK_EVERY, holder.beat / 2)))
         return False
 
