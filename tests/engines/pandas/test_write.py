@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from airflow_provider_ubunye.core.errors import LandingFailed
 from airflow_provider_ubunye.core.specs import FILE_FORMATS
@@ -130,6 +132,40 @@ def test_csv_is_read_by_others(write: Any, query: Any) -> None:
     path = out.folder / out.files()[0]
     assert pd.read_csv(path).equals(frame)
     assert query(f"from '{path}'") == [(1, "a,b"), (2, 'q"q')]
+
+
+any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+awkward = st.text(st.sampled_from("\\\"'\n\r,; \tax\0"), max_size=8)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "both", "reading"),
+    [
+        ("csv", {}, {"inferSchema": False}),
+        ("csv", {"escape": '"', "nullValue": "ax"}, {"inferSchema": False}),
+        ("csv", {"sep": ";", "quote": "'", "escape": "x"}, {"inferSchema": False}),
+        ("json", {}, {}),
+        ("avro", {}, {}),
+        ("orc", {}, {}),
+        ("parquet", {}, {}),
+    ],
+)
+@given(values=st.lists(st.none() | any_text | awkward, min_size=1, max_size=6))
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_comes_back(
+    write: Any,
+    read: Any,
+    file_format: str,
+    both: dict[str, Any],
+    reading: dict[str, Any],
+    values: list[str | None],
+) -> None:
+    frame = pa.table({"n": range(len(values)), "s": pa.array(values, pa.string())})
+    found = read(write(frame, file_format, **both), file_format, **both, **reading)
+    if "s" not in found:
+        assert not any(value is not None for value in values)
+        return
+    assert [None if pd.isna(value) else value for value in found["s"]] == values
 
 
 @pytest.mark.parametrize("file_format", FILE_FORMATS)
