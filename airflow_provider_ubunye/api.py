@@ -14,21 +14,31 @@ Nothing is visible before the block ends; leaving it by an exception takes every
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_ubunye.core.batch import Batch, check_name
+from airflow_provider_ubunye.core.decide import Policy
 from airflow_provider_ubunye.core.errors import UsageError
 from airflow_provider_ubunye.core.lease import DEFAULT_TTL
+from airflow_provider_ubunye.core.messages import who
 from airflow_provider_ubunye.core.request import RERUN, RUN, Request
 from airflow_provider_ubunye.core.run import Outcome, Run, open_run
 from airflow_provider_ubunye.core.specs import APPEND, MODES, OVERWRITE, OVERWRITE_PARTITIONS, OutputSpec
-from airflow_provider_ubunye.core.where import setting_for, takeover_after
+from airflow_provider_ubunye.core.start import Start
+from airflow_provider_ubunye.core.state import Finished
+from airflow_provider_ubunye.core.store import StoreUnusable, open_store
+from airflow_provider_ubunye.core.store.base import unusable
+from airflow_provider_ubunye.core.where import setting_for, state_uri, takeover_after
 from airflow_provider_ubunye.taskrun import TaskResult, TaskRun
 
-__all__ = ["BatchRun", "TaskResult", "batch_run", "run_pipeline", "run_task"]
+__all__ = ["BatchRun", "TaskResult", "batch_run", "check_state", "run_pipeline", "run_task"]
+
+logger = logging.getLogger("airflow_provider_ubunye")
 
 StrPath = str | os.PathLike[str]
 
@@ -37,20 +47,26 @@ StrPath = str | os.PathLike[str]
 class BatchRun:
     """A run of one batch, given by :func:`batch_run`.
 
-    :ivar id: the run's id, 32 hex digits; every file it lands carries it.
+    :ivar done_by: the earlier run that did this work already, by the caller's policy: writes then do nothing.
+        None for a run that works.
+    :ivar id: the run's id, 32 hex digits; every file it lands carries it. Where the work is done already, the
+        id of the run that did it.
     :ivar outcome: what it did; complete once the block has ended.
     """
 
-    _run: Run
+    _run: Run | None
     _engine: Any
+    done_by: Finished | None = None
     id: str = field(init=False)
+    outcome: Outcome = field(init=False)
 
     def __post_init__(self) -> None:
-        self.id = self._run.id
-
-    @property
-    def outcome(self) -> Outcome:
-        return self._run.outcome
+        if self._run is not None:
+            self.id, self.outcome = self._run.id, self._run.outcome
+        else:
+            assert self.done_by is not None
+            self.id = self.done_by.run
+            self.outcome = Outcome(self.id, files={o.name: len(o.claims) for o in self.done_by.outputs})
 
     def append(self, frame: Any, path: StrPath, **how: Any) -> int:
         """Add the frame's rows to the folder. The same parameters as :meth:`write`.
@@ -87,7 +103,7 @@ class BatchRun:
         :param partition_by: columns that become hive folders, outermost first.
         :param options: writer options in Spark's spelling.
         :param name: the output's name, the same in every run of the batch; the folder's name by default.
-        :returns: the rows staged; 0 where mode ``ignore`` found data.
+        :returns: the rows staged; 0 where mode ``ignore`` found data, or the work is done already.
         :raises UsageError: a wrong argument, or a second output of one name.
         :raises LandingFailed: the frame can't be written in that format.
         """
@@ -102,11 +118,14 @@ class BatchRun:
             raise UsageError(f"partition_by is a list of column names, not the text {partition_by!r}")
         name = check_name("output", name if name is not None else os.path.basename(folder))
         spec = OutputSpec(name, format, folder, mode, tuple(partition_by), dict(options or {}))
+        if self._run is None:
+            logger.info("[SKIP] %s: run %s wrote it already; nothing is written.", name, who(self.id))
+            return 0
         staging = self._run.output(name, mode, folder)
         if staging is None:
             return 0
         rows: int = self._engine.stage(frame, spec, staging)
-        self._run.outcome.rows[name] = rows
+        self.outcome.rows[name] = rows
         return rows
 
 
@@ -127,6 +146,7 @@ def batch_run(
     wait: float = 0.0,
     takeover_seconds: float | None = None,
     attempt: Mapping[str, Any] | None = None,
+    policy: Policy | None = None,
 ) -> Iterator[BatchRun]:
     """Run a batch in a ``with`` block: lease, refusal, take-back, commit. No task folder is needed.
 
@@ -142,6 +162,8 @@ def batch_run(
     :param wait: seconds to wait while another run holds the batch.
     :param takeover_seconds: seconds without a heartbeat after which a run elsewhere may be taken over.
     :param attempt: who asked, recorded with the run (for schedulers).
+    :param policy: the caller's own answer to a finished batch (for schedulers). Where it says skip, the block
+        is given a run whose ``done_by`` is set and whose writes do nothing.
     :raises RunLeaseHeld: another run holds the batch.
     :raises BatchFinished: the batch is finished: at once where the finished run appended, else at the
         first append.
@@ -151,18 +173,22 @@ def batch_run(
 
     asked = Batch.of(task, all_variables(dt, dtf, mode, variables), named_by=batch)
     setting = setting_for(usecase_dir, state, lineage=lineage, lineage_dir=lineage_dir)
-    run = open_run(
-        setting,
-        Request(
-            asked,
-            purpose=RERUN if rerun else RUN,
-            ttl=takeover_after(takeover_seconds, DEFAULT_TTL),
-            attempt=attempt,
-            wait=wait,
-            about={"backend": "pandas"},
-        ),
+    request = Request(
+        asked,
+        purpose=RERUN if rerun else RUN,
+        ttl=takeover_after(takeover_seconds, DEFAULT_TTL),
+        attempt=attempt,
+        wait=wait,
+        about={"backend": "pandas"},
+        policy=policy,
     )
-    assert run is not None  # only --resume skips
+    run = open_run(setting, request)
+    if run is None:
+        start = Start(setting, request)
+        start.look()
+        assert start.finished is not None  # what the policy was asked about
+        yield BatchRun(None, engine("pandas"), start.finished)
+        return
     with run:
         yield BatchRun(run, engine("pandas"))
 
@@ -184,6 +210,7 @@ def run_task(
     wait: float = 0.0,
     takeover_seconds: float | None = None,
     attempt: Mapping[str, Any] | None = None,
+    policy: Policy | None = None,
 ) -> TaskResult | None:
     """Run a task folder's task under its batch's lease.
 
@@ -191,7 +218,7 @@ def run_task(
     :param rerun: replace a finished batch.
     :param resume: leave a finished batch as it is.
     :param backend: the engine: ``pandas``.
-    :returns: what the run did; None where ``resume`` found the batch finished.
+    :returns: what the run did; None where ``resume`` or ``policy`` leaves a finished batch as it is.
     :raises UsageError: ``rerun`` together with ``resume``, or a wrong name, variable or config.
     :raises UbunyeError: as :func:`batch_run`; :class:`TransformFailed` for the task's own error.
 
@@ -210,6 +237,7 @@ def run_task(
         wait=wait,
         takeover_seconds=takeover_seconds,
         attempt=attempt,
+        policy=policy,
     )
     return asked.run()
 
@@ -237,6 +265,24 @@ def run_pipeline(
             if result.stopped:
                 raise KeyboardInterrupt
     return results
+
+
+def check_state(usecase_dir: StrPath | None = None, state: StrPath | None = None) -> str:
+    """Open the state store and let two creates of one key compete in it, whatever earlier tests said.
+
+    :returns: where the store is.
+    :raises UsageError: nothing names a store. :raises StoreUnusable: it can't be used.
+    """
+    store = open_store(state_uri(usecase_dir, state))
+    key = f"self-test/{uuid.uuid4().hex}.json"
+    try:
+        first, second = store.create(key, b"first"), store.create(key, b"second")
+        store.delete([key])
+    except OSError as error:
+        raise unusable(store.where, error) from error
+    if not first or second:
+        raise StoreUnusable(f"the state store {store.where} lets two creates of one key win")
+    return store.where
 
 
 def all_variables(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_ubunye.core.batch import Batch, check_task
+from airflow_provider_ubunye.core.decide import Policy
 from airflow_provider_ubunye.core.errors import ConfigError, UsageError
 from airflow_provider_ubunye.core.lease import DEFAULT_TTL
 from airflow_provider_ubunye.core.records import SUCCESS, RunRecord
@@ -68,6 +69,7 @@ class TaskRun:
     wait: float = 0.0
     takeover_seconds: float | None = None
     attempt: Mapping[str, Any] | None = None
+    policy: Policy | None = None
     looking: bool = False
 
     def __post_init__(self) -> None:
@@ -121,6 +123,7 @@ class TaskRun:
                 "version": self.config.version,
             },
             wait=self.wait,
+            policy=self.policy,
         )
 
     def start(self) -> Start:
@@ -128,7 +131,10 @@ class TaskRun:
         return Start(self.setting, self.request)
 
     def run(self) -> TaskResult | None:
-        """Run it. Returns None where ``resume`` finds the batch finished. Raises as ``run_task``."""
+        """Run it. Raises as ``run_task``.
+
+        :returns: None where ``resume`` or the caller's policy leaves a finished batch as it is.
+        """
         from airflow_provider_ubunye.engines import engine
         from airflow_provider_ubunye.tasks.load import load_transform
 
@@ -139,7 +145,8 @@ class TaskRun:
             return None
         run = open_run(self.setting, self.request)
         if run is None:
-            self._say_skipped()
+            if self.resume:
+                self._say_skipped()
             return None
         with run:
             transform = load_transform(self.folder)
