@@ -23,7 +23,6 @@ myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
-autodoc_class_signature = "separated"
 python_use_unqualified_type_names = True
 
 OURS = "airflow_provider_ubunye."
@@ -49,6 +48,12 @@ def name_inside_the_package(app: Sphinx, env: Any, node: Any, contnode: Any) -> 
     return contnode
 
 
+def no_constructor(app: Sphinx, what: str, name: str, *rest: Any) -> tuple[str, str] | None:
+    """Leave out how to make what nobody makes: a run is given by ``batch_run``."""
+    return ("", "") if name == f"{OURS}api.BatchRun" else None
+
+
 def setup(app: Sphinx) -> None:
     """Sphinx's hook."""
+    app.connect("autodoc-process-signature", no_constructor)
     app.connect("missing-reference", name_inside_the_package)
