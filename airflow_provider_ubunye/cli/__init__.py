@@ -1,0 +1,15 @@
+"""The command line, ``ubunye``. Each command's code is imported when the command is called."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Run the command in ``sys.argv`` and return its exit code (contract, "Exit codes and refusals")."""
+    from airflow_provider_ubunye.cli.app import run
+    from airflow_provider_ubunye.cli.output import leave_quietly
+
+    code = run(sys.argv[1:])
+    leave_quietly()
+    return code

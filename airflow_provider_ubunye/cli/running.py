@@ -1,0 +1,193 @@
+"""Running the tasks of one call one after the other, and telling what became of each."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from airflow_provider_ubunye.cli.app import as_error, error_document, status_of
+from airflow_provider_ubunye.cli.output import Out
+from airflow_provider_ubunye.cli.signals import Stops
+from airflow_provider_ubunye.core.errors import RunInterrupted, UbunyeError
+from airflow_provider_ubunye.taskrun import TaskResult, TaskRun
+
+RAN, SKIPPED, NOT_RUN = "ok", "skipped", "not_run"
+
+_SUMMARY = (
+    (RAN, "ran"),
+    (SKIPPED, "skipped"),
+    ("refused", "refused"),
+    ("invalid", "invalid"),
+    ("failed", "failed"),
+    ("stopped", "stopped"),
+    ("needs_person", "to be looked at by a person"),
+    (NOT_RUN, "not run"),
+)
+_MARK = {RAN: "[OK]", SKIPPED: "[SKIP]", NOT_RUN: "[--]"}
+
+
+@dataclass(frozen=True)
+class Told:
+    """What became of one task.
+
+    :param status: ``ok``, ``skipped``, ``not_run``, or the status word of the error's exit code.
+    """
+
+    asked: TaskRun
+    status: str
+    result: TaskResult | None = None
+    error: UbunyeError | None = None
+
+    @property
+    def exit_code(self) -> int:
+        return self.error.exit_code if self.error is not None else 0
+
+    def document(self) -> dict[str, object]:
+        """The task's JSON document."""
+        asked, result = self.asked, self.result
+        begun = self.status not in (SKIPPED, NOT_RUN, "refused", "invalid")
+        # A task whose config is wrong has no batch that could be named.
+        batch = asked.batch if "batch" in vars(asked) else None
+        told: dict[str, object] = {
+            "status": self.status,
+            "reason": {RAN: "done", SKIPPED: "finished", NOT_RUN: "not_run"}.get(self.status),
+            "exit_code": self.exit_code,
+            "task": asked.task,
+            "variables": None if batch is None else dict(batch.variables),
+            "key": None if batch is None else batch.key,
+            "run": asked.request.run if begun and "request" in vars(asked) else None,
+            "rows": {} if result is None else dict(result.rows),
+            "files": {} if result is None else dict(result.files),
+            "skipped_outputs": [] if result is None else list(result.skipped),
+            "replaced": 0 if result is None else result.replaced,
+            "over": None if result is None else result.over,
+            "error": None,
+        }
+        if self.error is not None:
+            told.update(error_document(self.error))
+        return told
+
+    def line(self) -> str:
+        """The task's line in the summary."""
+        said = ""
+        if self.result is not None:
+            said = f"  {what_it_did(self.result)}"
+        elif self.error is not None:
+            said = f"  {self.error.reason}"
+        return f"  {_MARK.get(self.status, '[ERROR]'):8}{self.asked.task}{said}"
+
+
+def run_all(out: Out, asked: Sequence[TaskRun], stops: Stops) -> int:
+    """Run them and tell; the first failure ends it.
+
+    :returns: the exit code: the first failure's.
+    """
+    told = list(_each(out, asked, stops))
+    code = next((t.exit_code for t in told if t.exit_code), 0)
+    if len(asked) > 1:
+        _summary(out, told)
+    if out.json:
+        documents = [t.document() for t in told]
+        out.document(documents if len(documents) > 1 else documents[0])
+    return code
+
+
+def _each(out: Out, asked: Sequence[TaskRun], stops: Stops) -> Iterator[Told]:
+    wrong = _first_wrong(asked)
+    if wrong is not None:
+        out.error(wrong[1], prefix=f"{wrong[0].task}: " if len(asked) > 1 else "")
+        for task in asked:
+            error = wrong[1] if task is wrong[0] else None
+            yield Told(task, NOT_RUN if error is None else status_of(error.exit_code), error=error)
+        return
+    ended = interrupted = False
+    for number, task in enumerate(asked, 1):
+        if ended:
+            told = Told(task, NOT_RUN)
+        elif interrupted:
+            error = RunInterrupted(f"interrupted before {task.batch.label} began")
+            out.error(error)
+            told = Told(task, status_of(error.exit_code), error=error)
+        else:
+            told = _one(out, task, f"[{number}/{len(asked)}] " if len(asked) > 1 else "", stops)
+            # The signal came when this task had committed: it is done, and the next one is not begun.
+            interrupted = told.result is not None and told.result.stopped
+        ended = ended or told.error is not None
+        yield told
+
+
+def _first_wrong(asked: Sequence[TaskRun]) -> tuple[TaskRun, UbunyeError] | None:
+    """The first task whose config or batch is wrong: found before any task has run."""
+    for task in asked:
+        try:
+            _ = task.request
+        except Exception as raised:  # noqa: BLE001 - whatever it is, it becomes one line
+            return task, as_error(raised)
+    return None
+
+
+def _one(out: Out, task: TaskRun, count: str, stops: Stops) -> Told:
+    named = "" if task.batch.named else ", no batch: without -dt or --var a second run adds its rows again"
+    mode = task.batch.variables["mode"]
+    out.line(f"{count}Starting {task.batch.label} (mode {mode}, {task.backend}{named})")
+    try:
+        with _progress(out, f"{count}{task.task}"):
+            result = task.run()
+    except BaseException as raised:  # noqa: BLE001 - whatever it is, it becomes one line and an exit code
+        error = as_error(raised)
+        # A library may turn the interrupt into an error of its own; the run was stopped all the same.
+        if stops.count and error.exit_code == 3:
+            error = RunInterrupted(f"{task.batch.label} was interrupted; what it wrote is taken back")
+            error.__cause__ = raised
+        if isinstance(raised, KeyboardInterrupt):
+            error = RunInterrupted(f"{task.batch.label} was interrupted before it began")
+            error.__cause__ = raised
+        prefix = f"Failed: {task.batch.label}: " if error.exit_code == 3 else None
+        out.error(error, prefix=prefix)
+        return Told(task, status_of(error.exit_code), error=error)
+    if result is None:
+        return Told(task, SKIPPED)
+    out.line(f"[OK] {task.batch.label}: {what_it_did(result)}")
+    return Told(task, RAN, result=result)
+
+
+def what_it_did(result: TaskResult) -> str:
+    """A run's work in one clause: rows and files of each output, and its id."""
+    did = [
+        f"{_count(result.rows.get(name), 'row')} to {name} in {_count(files, 'file')}"
+        for name, files in result.files.items()
+    ]
+    did += [f"{_count(n, 'row')} to {name}" for name, n in result.rows.items() if name not in result.files]
+    did += [f"{name} left as it is" for name in result.skipped]
+    return f"{', '.join(did) or 'nothing to write'} (run {result.run[:8]})"
+
+
+def _count(number: int | None, noun: str) -> str:
+    if number is None:
+        return f"its {noun}s"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _summary(out: Out, told: Sequence[Told]) -> None:
+    counts = Counter(t.status for t in told)
+    out.line()
+    out.line("Summary: " + ", ".join(f"{counts[s]} {said}" for s, said in _SUMMARY if counts[s]))
+    for task in told:
+        out.line(task.line())
+
+
+@contextlib.contextmanager
+def _progress(out: Out, said: str) -> Iterator[None]:
+    """A line that shows the time going by, where a person looks on and there are several tasks."""
+    if not out.live or not said.startswith("["):
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    with Progress(*columns, console=Console(), transient=True) as progress:
+        progress.add_task(said, total=None)
+        yield
