@@ -83,6 +83,7 @@ class Older:
         self._request = request
         self._log = log
         self._leases: list[OlderLease] = []
+        self._leftovers: list[str] = []
         self._others: list[tuple[BatchLog, BatchState, tuple[str, ...] | None]] = []
         self._places = {name: setting.places.place(path) for name, (_, path, _) in request.outputs.items()}
         self._reader = OlderReader(setting.places, self._places, request.batch.label, setting.store.where)
@@ -95,8 +96,11 @@ class Older:
         :raises StateUnreadable: a note or lease is damaged: it is written in one step, so something changed it.
         """
         self._others = [] if state.number else self._other_names()
-        same_batch = [log for log, _, names in self._others if names is None]
-        self._leases = [found for log in (self._log, *same_batch) for found in self._leases_of(log, state)]
+        logs = [self._log, *(log for log, _, names in self._others if names is None)]
+        self._leases = [found for log in logs for found in self._leases_of(log, state)]
+        self._leftovers = [
+            k for log in logs for k in log.siblings if _LEFTOVER.match(k.removeprefix(log.prefix))
+        ]
         if state.number:
             return None
         for lease in self._leases:
@@ -206,9 +210,8 @@ class Older:
                 # An older Ubunye that runs the batch looks for the note alone.
                 write_note(self._log, self._request.batch, done, self._setting.places)
             # The lease first: without its done mark it would look like one that had not committed.
-            keys = [dead.key, *([dead.beside("done")] if dead.run else [])]
-            keys += [k for k in dead.log.siblings if _LEFTOVER.match(k.removeprefix(dead.log.prefix))]
-            self._setting.store.delete(keys)
+            done_mark = [dead.beside("done")] if dead.run else []
+            self._setting.store.delete([dead.key, *done_mark, *self._leftovers])
         self._leases = []
 
     def _leases_of(self, log: BatchLog, state: BatchState) -> list[OlderLease]:

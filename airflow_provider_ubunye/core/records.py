@@ -43,6 +43,7 @@ class RunRecord:
     :param status: ``running``, ``success``, ``error`` or ``interrupted``.
     :param outputs: per output: name, format, location, mode, row_count, files.
     :param batch_key: the batch's key; None for an older Ubunye's record.
+    :param more: what another version wrote beside; kept when the record is closed.
     """
 
     run_id: str
@@ -64,6 +65,7 @@ class RunRecord:
     batch_key: str | None = None
     attempt: Mapping[str, Any] | None = None
     record_version: int = RECORD_VERSION
+    more: Mapping[str, Any] = field(default_factory=dict)
 
     def ended(self, status: str, error: str | None = None, **changes: Any) -> RunRecord:
         """The record closed now."""
@@ -104,7 +106,8 @@ class FileRecords:
         temp = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
         usecase, package, task = record.task_path.split("/")
         document = {
-            **asdict(record),
+            **record.more,
+            **{name: value for name, value in asdict(record).items() if name != "more"},
             "usecase": usecase,
             "package": package,
             "task_name": task,
@@ -148,8 +151,9 @@ class FileRecords:
 def _parse(text: str, where: str) -> RunRecord:
     try:
         document = json.loads(text)
-        known = {f.name for f in fields(RunRecord)}
+        known = {f.name for f in fields(RunRecord)} - {"more"}
         values = {k: v for k, v in document.items() if k in known}
+        values["more"] = {k: v for k, v in document.items() if k not in known}
         values["inputs"] = tuple(values.get("inputs") or ())
         values["outputs"] = tuple(values.get("outputs") or ())
         record = RunRecord(**values)

@@ -35,13 +35,12 @@ from airflow_provider_ubunye.core.landing import FilesLanding, Staging
 from airflow_provider_ubunye.core.lease import Lease
 from airflow_provider_ubunye.core.named import NamedLanding
 from airflow_provider_ubunye.core.owner import LIVE_RUNS
-from airflow_provider_ubunye.core.places import is_run_id
 from airflow_provider_ubunye.core.receipt import Receipt
 from airflow_provider_ubunye.core.request import Request, Setting
 from airflow_provider_ubunye.core.settle import settle, take_back
 from airflow_provider_ubunye.core.start import Start
-from airflow_provider_ubunye.core.state import REPLACED, UNFINISHED, Debt, Written, to_json
-from airflow_provider_ubunye.core.takeback import OLDER_RUN, TakeBack
+from airflow_provider_ubunye.core.state import UNFINISHED, Debt, Written, to_json
+from airflow_provider_ubunye.core.takeback import TakeBack
 
 logger = logging.getLogger("airflow_provider_ubunye")
 
@@ -306,7 +305,7 @@ class Run:
         try:
             settled = settle(self._setting, self.request, self._lease)
             self.outcome.replaced = settled.removed
-            if self._lease.state.debts == () and settled.removed:
+            if self._lease.state.debts == () and (settled.removed or self._replacing):
                 logger.info("Replaced the batch: removed %d file(s) of the earlier run.", settled.removed)
             self._lease.log.prune(self._lease.state)
         except (UbunyeError, OSError) as error:
@@ -331,38 +330,26 @@ class Run:
         logger.info("[SKIP] %s holds data already (mode ignore); kept as it is.", name)
         self.outcome.skipped.append(name)
 
-    def _earlier(self) -> list[Written]:
-        """The outputs of the earlier run that a rerun replaces: all but those that replace themselves."""
-        done = self._start.finished
-        if done is None or not self._replacing:
-            return []
-        modes = {o.written.name: o.written.mode for o in self._landings.values()}
-        modes = {**{n: m for n, (m, _, _) in self.request.outputs.items()}, **modes}
-        return [o for o in done.outputs if o.claims and appends(modes.get(o.name, o.mode))]
-
     def _replaced_by_rerun(self, listed: list[Debt]) -> list[Debt]:
-        done = self._start.finished
-        if done is None:
+        if not self._replacing:
             return []
-        earlier = self._earlier()
-        places = {landing.written.place for landing in self._landings.values()}
-        self._start.older.refuse_strangers(done.run, earlier, places)
+        landings = [landing.written for landing in self._landings.values()]
+        earlier = self._start.replaced({o.name: o.mode for o in landings}, {o.place for o in landings})
         seen = {(d.output.place, c.final) for d in listed for c in d.output.claims}
         debts = []
-        for output in earlier:
-            claims = tuple(c for c in output.claims if (output.place, c.final) not in seen)
-            run = done.run if is_run_id(done.run) else OLDER_RUN
-            debts.append(Debt(REPLACED, run, replace(output, claims=claims, folders=(), made=0), by=self.id))
+        for debt in earlier:
+            claims = tuple(c for c in debt.output.claims if (debt.output.place, c.final) not in seen)
+            debts.append(replace(debt, output=replace(debt.output, claims=claims)))
         return debts
 
     def _say_what_is_replaced(self) -> None:
         done = self._start.finished
         assert done is not None
         found = missing = 0
-        for output in self._earlier():
-            path = self._setting.places.path(output.place)
-            there = sum(self._setting.disk.look(f"{path}/{c.final}") is not None for c in output.claims)
-            found, missing = found + there, missing + len(output.claims) - there
+        for debt in self._start.replaced():
+            path = self._setting.places.path(debt.output.place)
+            there = sum(self._setting.disk.look(f"{path}/{c.final}") is not None for c in debt.output.claims)
+            found, missing = found + there, missing + len(debt.output.claims) - there
         gone = f", {missing} are no longer there" if missing else ""
         logger.info(
             "--rerun: replacing the batch written by run %s (finished %s); its %d file(s) are removed once this "

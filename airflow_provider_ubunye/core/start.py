@@ -5,21 +5,32 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from airflow_provider_ubunye.core import messages
-from airflow_provider_ubunye.core.decide import Decision
+from airflow_provider_ubunye.core.decide import Decision, appends
 from airflow_provider_ubunye.core.errors import StateUnreadable
 from airflow_provider_ubunye.core.judge import Verdict
 from airflow_provider_ubunye.core.lease import Lease, Watch
 from airflow_provider_ubunye.core.log import Superseded
 from airflow_provider_ubunye.core.older import Older
 from airflow_provider_ubunye.core.owner import LIVE_RUNS
+from airflow_provider_ubunye.core.places import is_run_id
 from airflow_provider_ubunye.core.request import Request, Setting
 from airflow_provider_ubunye.core.settle import refuse_what_is_left, settle
-from airflow_provider_ubunye.core.state import BatchState, Finished, Holder, Written, to_json
+from airflow_provider_ubunye.core.state import (
+    REPLACED,
+    BatchState,
+    Debt,
+    Finished,
+    Holder,
+    Place,
+    Written,
+    to_json,
+)
 from airflow_provider_ubunye.core.store.base import unusable
-from airflow_provider_ubunye.core.takeback import Settled
+from airflow_provider_ubunye.core.takeback import OLDER_RUN, Settled, TakeBack
 
 logger = logging.getLogger("airflow_provider_ubunye")
 
@@ -83,8 +94,8 @@ class Start:
                 continue
             if state.holder is not None and not self._dead(state.holder, watch, end):
                 continue
-            if decision is Decision.REPLACE and self.finished is not None:
-                self.older.refuse_strangers(self.finished.run, self.finished.outputs)
+            if decision is Decision.REPLACE:
+                self.replaced()
             # Before the entry is there, lest another thread of this process takes the run for broken off.
             LIVE_RUNS.add(self._request.run)
             try:
@@ -135,6 +146,26 @@ class Start:
         if state.number:
             with contextlib.suppress(OSError):
                 self.log.prune(state)
+
+    def replaced(
+        self, modes: Mapping[str, str] | None = None, places: Collection[Place] | None = None
+    ) -> list[Debt]:
+        """What a rerun removes once it has committed: all that the earlier run wrote, but in outputs that replace
+        themselves.
+
+        :param modes: write modes by output, beside those known beforehand.
+        :param places: where this run's outputs are; by default as far as known beforehand.
+        :raises NotTakenBack: something of it may not be removed. Asked before anything is written, so that a
+            rerun can't succeed and leave the earlier rows beside its own.
+        """
+        assert self.finished is not None
+        known = {**{name: mode for name, (mode, _, _) in self._request.outputs.items()}, **(modes or {})}
+        outputs = [o for o in self.finished.outputs if o.claims and appends(known.get(o.name, o.mode))]
+        self.older.refuse_strangers(self.finished.run, outputs, places)
+        run = self.finished.run if is_run_id(self.finished.run) else OLDER_RUN
+        debts = [Debt(REPLACED, run, replace(o, folders=(), made=0), by=self._request.run) for o in outputs]
+        TakeBack(self._setting.disk, self._setting.places, self._setting.staging_root).refuse(debts)
+        return debts
 
     def _append(self, state: BatchState, announced: tuple[Written, ...]) -> Lease:
         request = self._request

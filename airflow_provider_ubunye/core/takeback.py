@@ -77,6 +77,14 @@ class TakeBack:
                 settled.problems.append(error.what)
         return settled
 
+    def refuse(self, debts: Iterable[Debt]) -> None:
+        """Refuse what :meth:`settle` would refuse for its names, before anything depends on it.
+
+        :raises NotTakenBack: a name may not be acted on. Nothing was removed.
+        """
+        for debt in debts:
+            self._refuse_odd_names(debt, self._places.path(debt.output.place))
+
     def _settle(self, debt: Debt, settled: Settled) -> None:
         if debt.output.kind == "named":
             if debt.why == UNFINISHED and debt.output.detail.get("committing") is not None:
