@@ -179,4 +179,6 @@ def test_other_lists_of_config_batch_are_looked_up_among_a_few_variables_only() 
     few = Batch.of(TASK, {f"v{i}": i for i in range(6)}, named_by=["v0"])
     assert len(few.other_keys()) == 2**6 - 1 - 1
     many = Batch.of(TASK, {f"v{i}": i for i in range(7)}, named_by=["v0"])
-    assert many.other_keys() == [(batch_key(TASK, {**{f"v{i}": str(i) for i in range(7)}, "mode": "DEV"}), None)]
+    assert many.other_keys() == [
+        (batch_key(TASK, {**{f"v{i}": str(i) for i in range(7)}, "mode": "DEV"}), None)
+    ]

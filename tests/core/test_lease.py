@@ -149,7 +149,12 @@ def test_a_thread_beats_and_calls_once_when_the_lease_is_lost(log: BatchLog) -> 
     lease = take(BatchLog(faults.store, log.prefix), ttl=0.6, beat=0.02)
     called = threading.Event()
     times: list[int] = []
-    lease.on_lost(lambda: (times.append(1), called.set())[1])
+
+    def lost() -> None:
+        times.append(1)
+        called.set()
+
+    lease.on_lost(lost)
     with lease.kept_alive():
         first = log.store.age(log.entry_key(1))
         assert first is not None
