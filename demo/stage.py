@@ -28,6 +28,13 @@ def paint(text: str, code: str) -> str:
     return f"\033[{code}m{text}\033[0m" if COLOUR else text
 
 
+def folded(line: str) -> str:
+    """A long line as a terminal of our width shows it; paths and words stay whole."""
+    return textwrap.fill(
+        line, WIDTH - 2, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+
+
 @dataclass(frozen=True)
 class Said:
     """What a command answered: its exit code and its lines."""
@@ -38,8 +45,8 @@ class Said:
     def show(self) -> None:
         """Print the lines as they came, and the exit code."""
         for line in self.text.rstrip().splitlines():
-            print(textwrap.indent(textwrap.fill(line, WIDTH - 4, subsequent_indent="    "), "  "))
-        print(paint(f"  exit code {self.code}", "2"))
+            print(textwrap.indent(folded(line), "  "))
+        print(paint("  killed" if self.code == -9 else f"  exit code {self.code}", "2"))
 
 
 @dataclass
@@ -93,10 +100,11 @@ class Demo:
         """No day but this one changed: the same rows in the very same files."""
         others = {k: v for k, v in self.before.items() if k != date}
         rows = sum(day.rows for day in others.values())
-        self.check(
-            f"the other {len(others)} days are untouched: {rows:,} rows, not one file changed",
-            others == {k: v for k, v in after.items() if k != date},
-        )
+        same = others == {k: v for k, v in after.items() if k != date}
+        if others or not same:
+            self.check(
+                f"days untouched beside it: {len(others)}, with {rows:,} rows; not one file changed", same
+            )
 
     # ── typing ──────────────────────────────────────────────────────────────────────────────────
 

@@ -32,7 +32,7 @@ def test_the_demo_runs_and_leaves_nothing(tmp_path: Path) -> None:
         "336,776 flights on 365 days",
         "already finished this batch",
         "the run died of SIGKILL",
-        "files had landed: half a batch",
+        "files had landed: part of a batch",
         "one ran, three were refused",
         "[SKIP]",
         "365 days, 336,772 rows",
