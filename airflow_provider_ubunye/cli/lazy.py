@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -37,6 +38,12 @@ class Command(click.Command):
             if isinstance(option, Once) and option.name is not None:
                 ctx.params[option.name] = option.only(ctx, ctx.params[option.name])
         return rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
+        return super().invoke(ctx)
 
 
 class Once(click.Option):

@@ -13,9 +13,10 @@ from airflow_provider_ubunye.core.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SPAN = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?\Z")
+# Compiled when first used: most calls need neither.
+_SPAN = r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?\Z"
 _LONGEST = 366 * 24 * 3600.0
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*\Z"
 # Names that templates have for something else.
 _RESERVED = ("env", "task_dir", "usecase_dir")
 
@@ -30,7 +31,7 @@ def seconds(given: Mapping[str, Any], name: str) -> float | None:
     if text is None:
         return None
     option = "--" + name.replace("_", "-")
-    found = _SPAN.match(text.strip().lower())
+    found = re.match(_SPAN, text.strip().lower())
     if found is None or not any(found.groups()):
         raise UsageError(f"{option} {text[:40]!r} is no time span", hint="write 90s, 10m, 2h or 1h30m")
     hours, minutes, rest = (float(part or 0) for part in found.groups())
@@ -49,7 +50,7 @@ def variables(given: Mapping[str, Any]) -> dict[str, object]:
     found: dict[str, object] = {n: given[n] for n in ("dt", "dtf", "mode") if given.get(n) is not None}
     for text in given["var"]:
         name, equals, value = text.partition("=")
-        if not equals or not _NAME.match(name):
+        if not equals or not re.match(_NAME, name):
             raise UsageError(
                 f"--var {text[:60]!r} is not written NAME=VALUE", hint="for example --var hour=13"
             )

@@ -124,7 +124,7 @@ def _host() -> str:
 def _boot() -> str:
     if LINUX:
         try:
-            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
                 return file.read().strip()
         except OSError:
             return ""

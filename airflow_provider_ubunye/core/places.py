@@ -16,8 +16,9 @@ from airflow_provider_ubunye.core.state import Place
 
 RUN_LENGTH = 32
 STAGING_PREFIX = "_ubunye-"
-_RUN = re.compile(r"(?<![0-9a-f])([0-9a-f]{32})(?![0-9a-f])")
-_SPARK_PART = re.compile(r"part-(\d+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(.*)\Z")
+# Compiled when first used: looking at leases needs none of them.
+_RUN = r"(?<![0-9a-f])([0-9a-f]{32})(?![0-9a-f])"
+_SPARK_PART = r"part-(\d+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(.*)\Z"
 
 
 class Places:
@@ -85,7 +86,7 @@ def staging_name(run: str) -> str:
 
 def run_in(name: str) -> str | None:
     """The id of the run that a file's name carries, None when it carries none."""
-    found = _RUN.search(posixpath.basename(name))
+    found = re.search(_RUN, posixpath.basename(name))
     return found.group(1) if found else None
 
 
@@ -97,7 +98,7 @@ def landed_name(staged: str, run: str) -> str:
     folder, name = posixpath.split(staged)
     if run_in(name) == run:
         return staged
-    part = _SPARK_PART.match(name)
+    part = re.match(_SPARK_PART, name)
     name = f"part-{part.group(1)}-{run}{part.group(2)}" if part else f"part-{run}-{name}"
     return posixpath.join(folder, name)
 
