@@ -156,15 +156,21 @@ class FileStore:
             beaten = os.stat(path).st_mtime
         except (FileNotFoundError, NotADirectoryError):
             return None
-        probe = self._temp(path)
-        try:
-            with open(probe, "xb"):
-                pass
-            os.utime(probe, None)
-            return os.stat(probe).st_mtime - beaten
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(probe)
+        for left in reversed(range(_TRIES)):
+            probe = self._temp(path)
+            try:
+                with open(probe, "xb"):
+                    pass
+                os.utime(probe, None)
+                return os.stat(probe).st_mtime - beaten
+            except FileNotFoundError:
+                # Swept away by a run that pruned the batch: once more.
+                if not left:
+                    raise
+            finally:
+                with contextlib.suppress(OSError):
+                    os.unlink(probe)
+        raise AssertionError("unreachable")  # pragma: no cover
 
     def _path(self, key: str) -> str:
         return os.path.join(self.root, *key.split("/"))
