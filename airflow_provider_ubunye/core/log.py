@@ -42,6 +42,7 @@ class BatchLog:
     def __init__(self, store: BatchStore, prefix: str) -> None:
         self.store = store
         self.prefix = prefix
+        self._seen: frozenset[int] = frozenset()
         self.siblings: frozenset[str] = frozenset()
         """Keys beside the log (``<key>.json``, ``<key>.finished.json``), as of the last look."""
 
@@ -91,9 +92,12 @@ class BatchLog:
 
     def prune(self, state: BatchState) -> None:
         """Remove what stands below a checkpoint. Nothing reads it: the highest checkpoint is the root."""
-        below = [self.entry_key(n) for n in sorted(self._numbers()) if n < state.number]
+        # As of the last look, which was after the checkpoint. An entry that came later, on a freed number, is
+        # below the root like these: its own run removes it, or the next prune does.
+        below = [self.entry_key(n) for n in sorted(self._seen) if n < state.number]
         # Lowest first: a number that is free again then never has a predecessor that is still there.
-        self.store.delete(below)
+        # Number 0 never exists: it names the folder, which is swept of what killed creates left.
+        self.store.delete(below or [self.entry_key(0)])
 
     def _create(self, entry: Entry) -> None:
         key = self.entry_key(entry.number)
@@ -157,6 +161,7 @@ class BatchLog:
             elif name.endswith(".json") and name[:-5].isdigit():
                 numbers.add(int(name[:-5]))
         self.siblings = frozenset(siblings)
+        self._seen = frozenset(numbers)
         return numbers
 
     def _entries(self) -> list[Entry] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -26,6 +27,11 @@ RUNNING = "running"
 SUCCESS = "success"
 ERROR = "error"
 INTERRUPTED = "interrupted"
+
+
+_TEMP = ".tmp"
+_TRIES = 20
+_PLAIN = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 def now_text() -> str:
@@ -102,8 +108,6 @@ class FileRecords:
 
     def save(self, record: RunRecord) -> None:
         path = self._path(record.task_path, record.run_id)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temp = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
         usecase, package, task = record.task_path.split("/")
         document = {
             **record.more,
@@ -112,15 +116,34 @@ class FileRecords:
             "package": package,
             "task_name": task,
         }
-        try:
-            with open(temp, "x", encoding="utf-8") as file:
-                json.dump(document, file, indent=2, ensure_ascii=False, default=str)
-                file.flush()
-                os.fsync(file.fileno())
-            retry_in_use(lambda: os.replace(temp, path))
-        except BaseException:
-            temp.unlink(missing_ok=True)
-            raise
+        data = json.dumps(document, indent=2, ensure_ascii=False, default=str).encode(
+            "utf-8", "surrogateescape"
+        )
+        # One run of a batch writes at a time, so what stands there under the batch's key was left by a kill.
+        folder = path.parent / _TEMP
+        key = record.batch_key or ""
+        prefix = f"{key if _PLAIN.fullmatch(key) else record.run_id}."
+        for left in reversed(range(_TRIES)):
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in os.listdir(folder):
+                if name.startswith(prefix):
+                    (folder / name).unlink(missing_ok=True)
+            temp = folder / f"{prefix}{uuid.uuid4().hex}"
+            try:
+                with open(temp, "xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                retry_in_use(lambda temp=temp: os.replace(temp, path))  # type: ignore[misc]
+            except FileNotFoundError:
+                # Swept away by a run that took the batch over: once more.
+                if left:
+                    continue
+                raise
+            except BaseException:
+                temp.unlink(missing_ok=True)
+                raise
+            return
 
     def load(self, task: str, run_id: str) -> RunRecord | None:
         path = self._path(task, run_id)
@@ -128,7 +151,10 @@ class FileRecords:
             text = retry_in_use(lambda: path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        return _parse(text, str(path))
+        record = _parse(text, str(path))
+        if (record.task_path, record.run_id) != (task, run_id):
+            raise StateUnreadable("a run record says that it is another's", where=str(path))
+        return record
 
     def list_runs(self, task: str) -> list[str]:
         folder = self.root.joinpath(*check_task(task).split("/"))
@@ -145,6 +171,8 @@ class FileRecords:
                 yield record
 
     def _path(self, task: str, run_id: str) -> Path:
+        if not _PLAIN.fullmatch(run_id):
+            raise StateUnreadable(f"{run_id[:80]!r} is no run id", where=str(self.root))
         return self.root.joinpath(*check_task(task).split("/"), f"{run_id}.json")
 
 

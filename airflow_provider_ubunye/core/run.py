@@ -245,6 +245,8 @@ class Run:
                 self._setting, self._lease, [Debt(UNFINISHED, self.id, w) for w in self._own()]
             )
             outcome = "interrupted" if stopped else "failed"
+            # While the lease is held: whoever comes after a kill here still finds that the record may be open.
+            self._close_failed(error, stopped)
             self._lease.append("released", {"outcome": outcome, "debts": to_json(settled.left), "kept": kept})
             self._lease.log.prune(self._lease.state)
         except LeaseLost as lost:
@@ -256,7 +258,7 @@ class Run:
             logger.warning(
                 "Run %s could not take itself back: %s. The next run will.", messages.who(self.id), problem
             )
-        self._receipt.end("interrupted" if stopped else "error", str(error) or type(error).__name__)
+            self._close_failed(error, stopped)
         if kept:
             return MayRepeat(
                 f"{self.request.batch.label} failed, and rows of it are in {', '.join(kept)}, which can't be "
@@ -293,6 +295,9 @@ class Run:
                 raise error
         finally:
             self.end()
+
+    def _close_failed(self, error: BaseException, stopped: bool) -> None:
+        self._receipt.end("interrupted" if stopped else "error", str(error) or type(error).__name__)
 
     def _succeeded(self) -> bool:
         holder = self._lease.state.holder

@@ -79,7 +79,7 @@ class FileStore:
                 raise
             except OSError:
                 with contextlib.suppress(OSError):
-                    os.unlink(temp)
+                    _remove(temp)
                 raise
             if won:
                 sync_folder(os.path.dirname(path))
@@ -113,7 +113,8 @@ class FileStore:
         return sorted(found + [prefix + ending for ending in beside])
 
     def delete(self, keys: Iterable[str]) -> None:
-        folders = set()
+        # The root too: there a killed self-test may have left something, and nobody prunes it.
+        folders = {self.root}
         for key in keys:
             path = self._path(key)
             folders.add(os.path.dirname(path))
@@ -133,14 +134,21 @@ class FileStore:
         folder = folder if os.path.isdir(folder) else os.path.dirname(path)
         self._make_folder(os.path.dirname(path))
         self._make_folder(folder)
-        temp = os.path.join(folder, _TEMP + uuid.uuid4().hex)
-        _write_durably(temp, data)
-        try:
-            retry_in_use(lambda: os.replace(temp, path))
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(temp)
-            raise
+        for left in reversed(range(_TRIES)):
+            temp = os.path.join(folder, _TEMP + uuid.uuid4().hex)
+            try:
+                _write_durably(temp, data)
+                retry_in_use(lambda temp=temp: os.replace(temp, path))  # type: ignore[misc]
+            except FileNotFoundError:
+                # Swept away by a run that pruned the batch: once more.
+                if left:
+                    continue
+                raise
+            except OSError:
+                with contextlib.suppress(OSError):
+                    _remove(temp)
+                raise
+            return
 
     def beat(self, key: str) -> bool:
         try:
@@ -234,22 +242,23 @@ def _name(temp: str, path: str) -> bool:
     try:
         os.link(temp, path)
     except FileExistsError:
-        os.unlink(temp)
+        _remove(temp)
         return False
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
         return _name_as_folder(temp, path)
-    os.unlink(temp)
+    # It may be gone: a prune sweeps temp files, and the name stands all the same.
+    _remove(temp)
     return True
 
 
 def _name_as_folder(temp: str, path: str) -> bool:
     folder = temp + ".d"
     os.mkdir(folder)
-    os.rename(temp, os.path.join(folder, _INSIDE))
-    sync_folder(folder)
     try:
+        os.rename(temp, os.path.join(folder, _INSIDE))
+        sync_folder(folder)
         os.rename(folder, path)
     except OSError as error:
         _remove(folder)
