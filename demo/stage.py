@@ -29,7 +29,9 @@ def paint(text: str, code: str) -> str:
 
 
 def folded(line: str) -> str:
-    """A long line as a terminal of our width shows it; paths and words stay whole."""
+    """A long line as a terminal of our width shows it; paths, words and the lines of a table stay whole."""
+    if "  " in line.strip():
+        return line
     return textwrap.fill(
         line, WIDTH - 2, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
