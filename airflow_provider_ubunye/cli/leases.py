@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -36,11 +37,9 @@ def store_of(out: Out, given: dict[str, Any], *, looking: bool) -> Setting:
     setting = setting_for(given["usecase_dir"], given["state"], looking=looking, environ=environ)
     where = setting.store.where
     if not os.path.isdir(where):
-        if os.path.lexists(where):
-            raise unusable(where, NotADirectoryError(20, "not a folder"))
         out.warn(f"there is no {where}: no run has kept its state there yet")
     elif not os.access(where, os.R_OK | os.X_OK):
-        raise unusable(where, PermissionError(13, "it may not be read"))
+        raise unusable(where, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
     return setting
 
 

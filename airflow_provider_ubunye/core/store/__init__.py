@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 from airflow_provider_ubunye.core.errors import UsageError
-from airflow_provider_ubunye.core.store.base import MARK, BatchStore, StoreBroken, StoreUnusable, self_test
+from airflow_provider_ubunye.core.store.base import (
+    MARK,
+    BatchStore,
+    StoreBroken,
+    StoreUnusable,
+    self_test,
+    unusable,
+)
 from airflow_provider_ubunye.core.store.file import FileStore
 from airflow_provider_ubunye.core.store.memory import MemoryStore
 
@@ -40,4 +50,6 @@ def open_store(uri: str, *, testing: bool = True) -> BatchStore:
     store = FileStore(rest if colon else uri)
     if testing:
         self_test(store)
+    elif os.path.lexists(store.root) and not os.path.isdir(store.root):
+        raise unusable(store.where, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
     return store
