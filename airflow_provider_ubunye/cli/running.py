@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ubunye.cli.app import as_error, error_document, status_of
 from airflow_provider_ubunye.cli.output import Out
 from airflow_provider_ubunye.cli.signals import Stops
 from airflow_provider_ubunye.core.errors import RunInterrupted, UbunyeError
+from airflow_provider_ubunye.engines import engine
 from airflow_provider_ubunye.taskrun import TaskResult, TaskRun
 
 RAN, SKIPPED, NOT_RUN = "ok", "skipped", "not_run"
@@ -97,7 +98,7 @@ def run_all(out: Out, asked: Sequence[TaskRun], stops: Stops) -> int:
 def _each(out: Out, asked: Sequence[TaskRun], stops: Stops) -> Iterator[Told]:
     wrong = _first_wrong(asked)
     if wrong is not None:
-        out.error(wrong[1], prefix=f"{wrong[0].task}: " if len(asked) > 1 else "")
+        out.error(wrong[1], prefix=f"{wrong[0].task}: " if len(asked) > 1 else None)
         for task in asked:
             error = wrong[1] if task is wrong[0] else None
             yield Told(task, NOT_RUN if error is None else status_of(error.exit_code), error=error)
@@ -119,12 +120,17 @@ def _each(out: Out, asked: Sequence[TaskRun], stops: Stops) -> Iterator[Told]:
 
 
 def _first_wrong(asked: Sequence[TaskRun]) -> tuple[TaskRun, UbunyeError] | None:
-    """The first task whose config or batch is wrong: found before any task has run."""
-    for task in asked:
-        try:
-            _ = task.request
-        except Exception as raised:  # noqa: BLE001 - whatever it is, it becomes one line
-            return task, as_error(raised)
+    """The first task that can't be run as asked: found before any task has run, configs before state."""
+    checks: tuple[Callable[[TaskRun], object], ...] = (
+        lambda task: (task.request, engine(task.backend)),
+        lambda task: task.setting,
+    )
+    for check in checks:
+        for task in asked:
+            try:
+                check(task)
+            except Exception as raised:  # noqa: BLE001 - whatever it is, it becomes one line
+                return task, as_error(raised)
     return None
 
 
