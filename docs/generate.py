@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 from pydantic import BaseModel
@@ -133,7 +134,8 @@ def cli_page() -> str:
 
 def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
     # As it looks in a terminal of 100 columns, whatever the one is in which this runs.
-    context = click.Context(command, parent, name, terminal_width=100, max_content_width=100)
+    width: dict[str, Any] = {"terminal_width": 100, "max_content_width": 100}
+    context = click.Context(command, parent, name, **{**command.context_settings, **width})
     yield context.command_path, command.get_help(context)
     if isinstance(command, click.Group):
         for sub in command.list_commands(context):
