@@ -25,6 +25,8 @@ DEFAULT_TTL = 900.0
 BEATS_PER_TTL = 30
 LONGEST_BEAT = 30.0
 
+_DOUBTS = 3
+
 LOST_AT = 2 / 3
 """The part of the ttl without a successful heartbeat after which a run declares its own lease lost."""
 
@@ -128,6 +130,8 @@ class Lease:
         self._lost: str | None = None
         self._ended = False
         self._doubt = False
+        self.committed = False
+        """Whether the run was found to have committed before it was taken over."""
         self._appending = threading.Lock()
 
     def on_lost(self, act: Callable[[], None] | None) -> None:
@@ -166,17 +170,27 @@ class Lease:
         nothing, or the entry is found there and is the batch's state. Until then nothing may be removed: the
         entry may be ``done``.
 
-        :raises LeaseLost: another run took over.
+        :raises LeaseLost: another run took over; :attr:`committed` says whether this one had committed.
         :raises StoreFailed: the store still does not answer; the doubt stands.
         """
-        if not self._doubt:
-            return
-        with self._appending:
-            state = self.log.read()
-            if state.holder is not None and state.holder.run == self.run and state.number > self.state.number:
-                self.state, self._doubt = state, False
+        for _ in range(_DOUBTS):
+            if not self._doubt:
                 return
-        self.append("cleaned", {"debts": to_json(self.state.debts)})
+            self.check()
+            with self._appending:
+                state = self.log.read()
+                if state.holder is None or state.holder.run != self.run:
+                    self.committed = state.outcome_of(self.run) == "success"
+                    self._lose("the batch was taken over")
+                if state.number > self.state.number:
+                    self.state, self._doubt = state, False
+                    return
+            try:
+                self.append("cleaned", {"debts": to_json(self.state.debts)})
+            except LeaseLost:
+                # The number is taken: by another run, or by the entry in doubt, which came just now.
+                self._lost, self._doubt = None, True
+        self._lose("the batch's log changes faster than it can be read")
 
     def check(self) -> None:
         """Stop a run that must not go on.

@@ -85,9 +85,11 @@ class BatchLog:
         after = replace(step(state, entry, self.where), number=number, last=entry.id)
         if kind in CHECKPOINTS:
             entry = replace(entry, body={**entry.body, "state": checkpoint_json(after)})
-        self._create(entry)
-        if self._confirmed(number):
+        stands = self._create(entry)
+        if stands and self._confirmed(number):
             return after
+        if not stands and kind != "done":
+            raise Superseded(f"another run recorded entry {number} of the batch first", where=self.where)
         return self._settle(entry, after)
 
     def prune(self, state: BatchState) -> None:
@@ -99,19 +101,19 @@ class BatchLog:
         # Number 0 never exists: it names the folder, which is swept of what killed creates left.
         self.store.delete(below or [self.entry_key(0)])
 
-    def _create(self, entry: Entry) -> None:
+    def _create(self, entry: Entry) -> bool:
+        """Whether the entry stands there now. One that does not may have counted: pruned since by a taker."""
         key = self.entry_key(entry.number)
         data = encode(entry)
         broken: OSError | None = None
         for _ in range(_CREATES):
             try:
                 if self.store.create(key, data):
-                    return
+                    return True
             except OSError as error:
                 broken = error
                 continue
-            self._read_back(key, entry)
-            return
+            return self._is_there(key, entry, self.store.read(key))
         assert broken is not None
         # It may be there although no answer came: its id settles that.
         try:
@@ -124,27 +126,25 @@ class BatchLog:
             ) from broken
         if there is None:
             raise broken
-        self._read_back(key, entry)
+        return self._is_there(key, entry, there)
 
-    def _read_back(self, key: str, entry: Entry) -> None:
-        there = self.store.read(key)
-        if there is not None and decode(there, f"{self.store.where}/{key}").id == entry.id:
-            return
-        raise Superseded(f"another run recorded entry {entry.number} of the batch first", where=self.where)
+    def _is_there(self, key: str, entry: Entry, there: bytes | None) -> bool:
+        return there is not None and decode(there, f"{self.store.where}/{key}").id == entry.id
 
     def _confirmed(self, number: int) -> bool:
         numbers = self._numbers()
         if number == max(numbers, default=0) and (number == 1 or number - 1 in numbers):
             return True
-        if number > 1 and number - 1 not in numbers:
-            # On a number freed by pruning: below the root, so nobody will ever count it.
+        if 1 < number < max(numbers, default=0) and number - 1 not in numbers:
+            # On a number freed by pruning: below the root, so nobody will ever count it. The highest one may be
+            # the root itself, below which somebody else has pruned already.
             self.store.delete([self.entry_key(number)])
         return False
 
     def _settle(self, entry: Entry, after: BatchState) -> BatchState:
         """Others appended meanwhile: on top of this entry, or past it."""
         now = self.read()
-        if now.holder is not None and now.holder.run == entry.run and now.last == entry.id:
+        if now.last == entry.id:
             return now
         # A done that counted is a success whatever came on top of it (contract, invariant 6).
         if entry.kind == "done" and now.outcome_of(entry.run) == "success":

@@ -251,6 +251,9 @@ class Run:
             self._lease.log.prune(self._lease.state)
         except LeaseLost as lost:
             self._sweep_own_staging()
+            if self._succeeded():
+                self._receipt.end("success", None, self.outcome)
+                return None
             self._receipt.end("interrupted", lost.what)
             # What the heartbeat's interrupt, or a staged file that was gone, looks like from inside the run.
             return lost if isinstance(error, KeyboardInterrupt | UbunyeError | OSError) else None
@@ -300,6 +303,8 @@ class Run:
         self._receipt.end("interrupted" if stopped else "error", str(error) or type(error).__name__)
 
     def _succeeded(self) -> bool:
+        if self._lease.committed:
+            return True
         holder = self._lease.state.holder
         done = holder is None or holder.phase == "done"
         return done and self._lease.state.outcome_of(self.id) == "success"
