@@ -235,12 +235,10 @@ class FilesLanding:
             raise LandingFailed(f"two staged files of {self.written.name} would land under one name")
         for claim in claims:
             path = f"{self.staging.folder.as_posix()}/{claim.staged}"
-            if claim.staged.endswith(".parquet"):
-                first, last = self._disk.read_ends(path, 4)
-                if first != b"PAR1" or last != b"PAR1":
-                    raise LandingFailed(
-                        f"the staged Parquet file {claim.staged} has no footer: it was not written to its end"
-                    )
+            if claim.staged.endswith(".parquet") and not _has_footer(*self._disk.read_ends(path, 12)):
+                raise LandingFailed(
+                    f"the staged Parquet file {claim.staged} has no footer: it was not written to its end"
+                )
         real = {
             folder: self._disk.real(posixpath.join(self.path, folder))
             for folder in {posixpath.dirname(c.final) for c in claims}
@@ -334,3 +332,8 @@ class FilesLanding:
     def _failed(self, what: str, error: OSError) -> LandingFailed:
         reason = error.strerror or str(error)
         return LandingFailed(f"{self.written.name}: {what}: {reason}", where=self.path)
+
+
+def _has_footer(first: bytes, last: bytes) -> bool:
+    """Whether a Parquet file's first and last 12 bytes are as Parquet has them: magic, …, length, magic."""
+    return first[:4] == b"PAR1" == last[8:] and int.from_bytes(last[4:8], "little") > 0
