@@ -74,7 +74,10 @@ class Out:
 
     @contextlib.contextmanager
     def logged(self) -> Iterator[None]:
-        """Show the package's log lines as lines of this call while the block runs."""
+        """Show the package's log lines as lines of this call while the block runs.
+
+        With ``--json`` whatever the block prints goes to stderr, so the document comes after it.
+        """
         import logging
 
         from airflow_provider_ubunye.tasks.secrets import RedactingFilter
@@ -88,7 +91,8 @@ class Out:
         # What the user's code sets up for its own logging must not say our lines a second time.
         logger.propagate = False
         try:
-            yield
+            with _only_stderr() if self.json else contextlib.nullcontext():
+                yield
         finally:
             logger.removeHandler(handler)
             logger.level, logger.propagate = before
@@ -118,6 +122,22 @@ class Out:
             if stream is sys.stdout:
                 self.undelivered = str(error)
             _silence(stream)
+
+
+@contextlib.contextmanager
+def _only_stderr() -> Iterator[None]:
+    """Keep the prints of the user's code, and of programs that it starts, away from stdout."""
+    streams = sys.stdout, sys.stderr
+    with contextlib.ExitStack() as undo:
+        undo.enter_context(contextlib.redirect_stdout(sys.stderr))
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            if [stream.fileno() for stream in streams] == [1, 2]:
+                streams[0].flush()
+                kept = os.dup(1)
+                undo.callback(os.close, kept)
+                os.dup2(2, 1)
+                undo.callback(os.dup2, kept, 1)
+        yield
 
 
 def one_line(text: str) -> str:

@@ -77,4 +77,8 @@ def command(out: Out, /, **given: Any) -> int:
             lineage_dir=given["lineage_dir"],
             backend=given["backend"] or "pandas",
         )
-        return run_all(out, asked, stops)
+        told = run_all(out, asked, stops)
+    if out.json:
+        documents = [task.document() for task in told]
+        out.document(documents if len(documents) > 1 else documents[0])
+    return next((task.exit_code for task in told if task.exit_code), 0)

@@ -80,19 +80,12 @@ class Told:
         return f"  {_MARK.get(self.status, '[ERROR]'):8}{self.asked.task}{said}"
 
 
-def run_all(out: Out, asked: Sequence[TaskRun], stops: Stops) -> int:
-    """Run them and tell; the first failure ends it.
-
-    :returns: the exit code: the first failure's.
-    """
+def run_all(out: Out, asked: Sequence[TaskRun], stops: Stops) -> list[Told]:
+    """Run them and say what becomes of each; the first failure ends it."""
     told = list(_each(out, asked, stops))
-    code = next((t.exit_code for t in told if t.exit_code), 0)
     if len(asked) > 1:
         _summary(out, told)
-    if out.json:
-        documents = [t.document() for t in told]
-        out.document(documents if len(documents) > 1 else documents[0])
-    return code
+    return told
 
 
 def _each(out: Out, asked: Sequence[TaskRun], stops: Stops) -> Iterator[Told]:
