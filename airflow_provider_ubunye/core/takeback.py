@@ -171,11 +171,14 @@ class TakeBack:
         for name in {*debt.output.folders, *(n for c in debt.output.claims for n in (c.final, c.staged))}:
             if not is_plain(name):
                 raise NotTakenBack(f"the log claims {name[:120]!r}, which leaves the output {path}")
+        for name in debt.proof:
+            if not is_plain(name) or run_in(name) != debt.by:
+                raise NotTakenBack(f"the log takes {name[:120]!r} for a file of the run that replaced others")
         staging = debt.output.detail.get("staging") if debt.run == OLDER_RUN else None
         if staging is not None and not _OLDER_STAGING.match(str(staging)):
             raise NotTakenBack(f"an older lease stages in {str(staging)[:120]!r}, which is no staging folder")
         for claim in debt.output.claims:
-            if not self._carries(claim.final, debt):
+            if not self._carries(claim, debt):
                 raise NotTakenBack(
                     f"the log claims {claim.final[:120]!r} in {path}, which does not carry its run's id"
                 )
@@ -192,9 +195,10 @@ class TakeBack:
             if item is not None and not item.folder:
                 raise NotTakenBack(f"{staging} is not a folder; nothing was removed")
 
-    def _carries(self, name: str, debt: Debt) -> bool:
+    def _carries(self, claim: Claim, debt: Debt) -> bool:
+        name = claim.final
         if debt.run is None:
-            return debt.why != UNFINISHED
+            return debt.why != UNFINISHED and claim.seen is not None
         if debt.run == OLDER_RUN:
             return _OLDER_PART.match(posixpath.basename(name)) is not None
         return run_in(name) == debt.run
