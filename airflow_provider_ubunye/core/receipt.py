@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import logging
 from dataclasses import replace
@@ -47,7 +48,9 @@ class Receipt:
     def begin(self) -> None:
         """Write the record that says running. A run that was refused never gets here and leaves none."""
         if self._records is not None:
-            self._record = replace(self._record, engine_version=importlib.metadata.version(DISTRIBUTION))
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                version = importlib.metadata.version(DISTRIBUTION)
+                self._record = replace(self._record, engine_version=version)
             self._begun = self._save()
 
     def end(self, status: str, error: str | None, outcome: Outcome | None = None) -> None:

@@ -29,6 +29,9 @@ ERROR = "error"
 INTERRUPTED = "interrupted"
 
 
+_ANY_TEXT = "surrogatepass"
+"""A record never fails for its text: a file name or a user's message may hold what UTF-8 has no bytes for."""
+
 _TEMP = ".tmp"
 _TRIES = 20
 _PLAIN = re.compile(r"[0-9A-Za-z-]{1,64}")
@@ -116,9 +119,7 @@ class FileRecords:
             "package": package,
             "task_name": task,
         }
-        data = json.dumps(document, indent=2, ensure_ascii=False, default=str).encode(
-            "utf-8", "surrogateescape"
-        )
+        data = json.dumps(document, indent=2, ensure_ascii=False, default=str).encode("utf-8", _ANY_TEXT)
         # One run of a batch writes at a time, so what stands there under the batch's key was left by a kill.
         folder = path.parent / _TEMP
         key = record.batch_key or ""
@@ -148,10 +149,10 @@ class FileRecords:
     def load(self, task: str, run_id: str) -> RunRecord | None:
         path = self._path(task, run_id)
         try:
-            text = retry_in_use(lambda: path.read_text(encoding="utf-8"))
+            data = retry_in_use(path.read_bytes)
         except FileNotFoundError:
             return None
-        record = _parse(text, str(path))
+        record = _parse(data, str(path))
         if (record.task_path, record.run_id) != (task, run_id):
             raise StateUnreadable("a run record says that it is another's", where=str(path))
         return record
@@ -176,16 +177,17 @@ class FileRecords:
         return self.root.joinpath(*check_task(task).split("/"), f"{run_id}.json")
 
 
-def _parse(text: str, where: str) -> RunRecord:
+def _parse(data: bytes, where: str) -> RunRecord:
     try:
-        document = json.loads(text)
+        document = json.loads(data.decode("utf-8", _ANY_TEXT))
         known = {f.name for f in fields(RunRecord)} - {"more"}
         values = {k: v for k, v in document.items() if k in known}
         values["more"] = {k: v for k, v in document.items() if k not in known}
         values["inputs"] = tuple(values.get("inputs") or ())
         values["outputs"] = tuple(values.get("outputs") or ())
         record = RunRecord(**values)
-        datetime.datetime.fromisoformat(record.started_at)
+        if datetime.datetime.fromisoformat(record.started_at).tzinfo is None:
+            raise ValueError("started_at has no time zone")
     except (ValueError, TypeError, AttributeError) as error:
         raise StateUnreadable(f"a run record can't be read: {error}", where=where) from None
     return record
