@@ -1,4 +1,4 @@
-"""A batch for each hour: the day in ``dt``, the hour in a variable, as ``-dt 2026-11-01 --var hour=13`` in the shell.
+"""A batch for each hour: the day in ``dt``, the hour in a variable, as ``ubunye run`` has ``--var hour=13``.
 
 Both name the batch: the hours of a day never refuse each other, and the shell means the same batch.
 """

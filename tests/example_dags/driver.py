@@ -23,9 +23,8 @@ def run(folder: Path, dag_id: str, date: str, conf: dict[str, Any] | None) -> di
     dag_run = dag.test(logical_date=datetime.datetime.fromisoformat(date), run_conf=conf)
     with create_session() as session:
         values = XComModel.get_many(run_id=dag_run.run_id, dag_ids=dag_id, key="return_value")
-        found = {
-            f"{x.task_id}[{x.map_index}]": XComModel.deserialize_value(x) for x in session.scalars(values)
-        }
+        rows: list[Any] = list(session.scalars(values))
+        found = {f"{x.task_id}[{x.map_index}]": XComModel.deserialize_value(x) for x in rows}
     return {
         "states": {f"{ti.task_id}[{ti.map_index}]": str(ti.state) for ti in dag_run.get_task_instances()},
         "tries": {f"{ti.task_id}[{ti.map_index}]": ti.try_number for ti in dag_run.get_task_instances()},
