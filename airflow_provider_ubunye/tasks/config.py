@@ -19,16 +19,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ubunye.core.batch import Batch, check_name
 from airflow_provider_ubunye.core.errors import ConfigError, UsageError
 from airflow_provider_ubunye.core.specs import FILE_FORMATS, MODES, InputSpec, OutputSpec
+from airflow_provider_ubunye.tasks import shape
 from airflow_provider_ubunye.tasks.document import digest, read_document
 from airflow_provider_ubunye.tasks.folder import TaskFolder, near_names
 from airflow_provider_ubunye.tasks.paths import check_outputs, resolve_path
 from airflow_provider_ubunye.tasks.secrets import PREFIX, REDACTOR, Redactor, check_reference
 from airflow_provider_ubunye.tasks.template import Scope, render_tree
+
+if TYPE_CHECKING:
+    from airflow_provider_ubunye.tasks.model import Document
 
 ENTRY_POINTS = "airflow_provider_ubunye.formats"
 """Entry point group of further output formats."""
@@ -122,9 +126,7 @@ def config_digest(folder: TaskFolder) -> str:
 
 
 def _build(folder: TaskFolder, raw: Mapping[str, Any], rendered: Mapping[str, Any]) -> TaskConfig:
-    from airflow_provider_ubunye.tasks.model import validate
-
-    document = validate(_current_spelling(rendered), str(folder.config_path))
+    document = _document(_current_spelling(rendered), str(folder.config_path))
     config = document.CONFIG
     base = folder.path
     inputs = []
@@ -162,6 +164,16 @@ def _build(folder: TaskFolder, raw: Mapping[str, Any], rendered: Mapping[str, An
         raw=raw,
         digest=digest(raw),
     )
+
+
+def _document(document: Mapping[str, Any], where: str) -> Document | shape.Document:
+    found = shape.read(document)
+    if found is not None:
+        return found
+    # Pydantic is not light: it is imported for a config with a fault.
+    from airflow_provider_ubunye.tasks.model import validate
+
+    return validate(document, where)
 
 
 def _named(section: str, what: str, name: str) -> str:

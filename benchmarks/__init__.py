@@ -1,0 +1,1 @@
+"""What the protocol costs, measured against the bare operation. Run with ``python -m benchmarks``."""
