@@ -194,7 +194,7 @@ class TaskRun:
     def finished_by_record(self) -> RunRecord | None:
         """The record by which ``resume`` skips a task that only overwrites: nothing else says it finished."""
         records = self.setting.records
-        if not self.resume or self.request.appends or records is None:
+        if not self.resume or self.request.appends or records is None or not self.setting.recording:
             return None
         for record in records.search(self.task):
             if record.batch_key != self.batch.key:

@@ -10,12 +10,11 @@ import click
 
 from airflow_provider_ubunye.cli.lazy import Once
 from airflow_provider_ubunye.core.errors import UsageError
+from airflow_provider_ubunye.core.timespan import span
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Compiled when first used: most calls need neither.
-_SPAN = r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?\Z"
-_LONGEST = 366 * 24 * 3600.0
+# Compiled when first used: most calls do not need it.
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*\Z"
 # Names that templates have for something else.
 _RESERVED = ("env", "task_dir", "usecase_dir")
@@ -30,15 +29,7 @@ def seconds(given: Mapping[str, Any], name: str) -> float | None:
     text: str | None = given[name]
     if text is None:
         return None
-    option = "--" + name.replace("_", "-")
-    found = re.match(_SPAN, text.strip().lower())
-    if found is None or not any(found.groups()):
-        raise UsageError(f"{option} {text[:40]!r} is no time span", hint="write 90s, 10m, 2h or 1h30m")
-    hours, minutes, rest = (float(part or 0) for part in found.groups())
-    span = hours * 3600 + minutes * 60 + rest
-    if span > _LONGEST:
-        raise UsageError(f"{option} {text[:40]!r} is longer than a year")
-    return span
+    return span("--" + name.replace("_", "-"), text)
 
 
 def variables(given: Mapping[str, Any]) -> dict[str, object]:

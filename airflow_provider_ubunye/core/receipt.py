@@ -27,7 +27,7 @@ class Receipt:
     """
 
     def __init__(self, setting: Setting, request: Request) -> None:
-        self._records = setting.records
+        self._records = setting.records if setting.recording else None
         self._begun = False
         self._record = RunRecord(
             run_id=request.run,

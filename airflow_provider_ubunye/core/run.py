@@ -12,11 +12,9 @@ The order claim, land, done stands in :meth:`Run.commit` and nowhere else (contr
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import logging
 import os
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -31,6 +29,7 @@ from airflow_provider_ubunye.core.errors import (
     UbunyeError,
     UsageError,
 )
+from airflow_provider_ubunye.core.interrupt import Interrupt
 from airflow_provider_ubunye.core.landing import FilesLanding, Staging
 from airflow_provider_ubunye.core.lease import Lease
 from airflow_provider_ubunye.core.named import NamedLanding
@@ -136,11 +135,11 @@ class Run:
         self._receipt = Receipt(setting, request)
         self._pid = os.getpid()
         self._replacing = False
-        self._main = threading.current_thread() is threading.main_thread()
+        self._interrupt = Interrupt()
 
     def beat(self) -> None:
         """Keep the lease alive from here on."""
-        self._lease.on_lost(_thread.interrupt_main if self._main else None)
+        self._lease.on_lost(self._interrupt.send)
         if self._setting.heartbeat:
             self._alive.enter_context(self._lease.kept_alive())
 
@@ -273,14 +272,17 @@ class Run:
         return None
 
     def __enter__(self) -> Self:
+        self._interrupt.listen()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        given = error
         if os.getpid() != self._pid:
             # A child that the user's code forked leaves the block too: the run is its parent's.
             return
+        error = self._interrupt.stop_listening() or error
         try:
             if error is None:
                 try:
@@ -294,7 +296,7 @@ class Run:
                 self.outcome.stopped = isinstance(error, KeyboardInterrupt | RunInterrupted)
             elif better is not None:
                 raise better from error
-            elif kind is None:
+            elif error is not given:
                 raise error
         finally:
             self.end()
@@ -313,6 +315,10 @@ class Run:
         """What remains after done. The run is a success whatever happens here; the next one goes on with it."""
         self._receipt.end("success", None, self.outcome)
         try:
+            if self._lease.state.holder is None:
+                # Stopped while it pruned: nothing else remained.
+                self._lease.log.prune(self._lease.state)
+                return
             settled = settle(self._setting, self.request, self._lease)
             self.outcome.replaced = settled.removed
             if self._lease.state.debts == () and (settled.removed or self._replacing):

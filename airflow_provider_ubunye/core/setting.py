@@ -28,7 +28,8 @@ class Setting:
     """Where state, files and records are, and how this process tells the living from the dead.
 
     :param staging_root: a folder of the state store on a disk, for staging; None when it is not on one.
-    :param records: where run records go; None for none.
+    :param records: where run records are; None where there are none.
+    :param recording: whether this run keeps one.
     :param protected: False when the lease is turned off.
     """
 
@@ -37,6 +38,7 @@ class Setting:
     disk: Disk = field(default_factory=_local_disk)
     staging_root: str | None = None
     records: Records | None = None
+    recording: bool = True
     owner: Owner = field(default_factory=this_process)
     is_alive: Callable[[Owner], bool] = is_alive
     heartbeat: bool = True

@@ -174,7 +174,7 @@ class Start:
             "ttl": request.ttl,
             "beat": request.beat,
             "purpose": request.purpose,
-            "recorded": self._setting.records is not None,
+            "recorded": self._setting.recording and self._setting.records is not None,
             "attempt": request.attempt,
             "config": request.about.get("config_hash"),
             "over": state.holder.run if state.holder else None,

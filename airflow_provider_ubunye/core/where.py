@@ -10,6 +10,7 @@ from airflow_provider_ubunye.core.errors import UsageError
 from airflow_provider_ubunye.core.places import Places
 from airflow_provider_ubunye.core.setting import Setting
 from airflow_provider_ubunye.core.store import FileStore, MemoryStore, open_store
+from airflow_provider_ubunye.core.timespan import span
 
 if TYPE_CHECKING:
     from airflow_provider_ubunye.core.records import FileRecords
@@ -52,49 +53,61 @@ def setting_for(
 ) -> Setting:
     """Open the store and say where everything is.
 
-    :param lineage: keep run records; they are looked for, and closed, wherever a folder of them exists.
+    :param lineage: keep a run record. Without it, a dead run's record is still closed where one is found.
     :param lineage_dir: their folder; a relative one lies in the use case folder. Default ``.ubunye/lineage``
         in the use case folder.
     :param looking: only look: the store is not tested, nothing is made in it, and nothing may be run.
     :raises UsageError: nothing names a store. :raises StoreUnusable: it can't be used; nothing may run then.
     """
     places = Places(usecase_dir)
-    records = _records(usecase_dir, lineage, lineage_dir)
-    if environ.get(LEASE, "").strip().lower() in ("off", "0", "false", "no"):
+    recording = lineage or lineage_dir is not None
+    records = _records(usecase_dir, recording, lineage_dir)
+    if _lease_is_off(environ):
         import logging
 
         logging.getLogger("airflow_provider_ubunye").warning(
             "%s is off: this run has no lease, is not refused and is not taken back.", LEASE
         )
-        return Setting(MemoryStore(), places, records=records, heartbeat=False, protected=False)
+        return Setting(
+            MemoryStore(), places, records=records, recording=recording, heartbeat=False, protected=False
+        )
     store = open_store(state_uri(usecase_dir, state, environ), testing=not looking)
     staging = os.path.join(store.root, "staging") if isinstance(store, FileStore) else None
-    return Setting(store, places, staging_root=staging, records=records)
+    return Setting(store, places, staging_root=staging, records=records, recording=recording)
+
+
+def _lease_is_off(environ: Mapping[str, str]) -> bool:
+    text = environ.get(LEASE, "").strip().lower()
+    if text in ("off", "0", "false", "no"):
+        return True
+    if text in ("", "on", "1", "true", "yes"):
+        return False
+    raise UsageError(f"{LEASE} is {text[:40]!r}; it is on, or off")
 
 
 def _records(
-    usecase_dir: str | os.PathLike[str] | None, lineage: bool, lineage_dir: str | os.PathLike[str] | None
+    usecase_dir: str | os.PathLike[str] | None, recording: bool, lineage_dir: str | os.PathLike[str] | None
 ) -> FileRecords | None:
-    if not lineage and lineage_dir is None:
+    if usecase_dir is None and (lineage_dir is None or not os.path.isabs(lineage_dir)):
+        if not recording:
+            return None
+        raise UsageError("run records need a use case folder or an absolute folder of their own")
+    base = os.path.abspath(usecase_dir) if usecase_dir is not None else ""
+    root = os.path.join(base, lineage_dir or os.path.join(STATE_FOLDER, "lineage"))
+    if not recording and not os.path.isdir(root):
         return None
     from airflow_provider_ubunye.core.records import FileRecords
 
-    if usecase_dir is None and (lineage_dir is None or not os.path.isabs(lineage_dir)):
-        raise UsageError("run records need a use case folder or an absolute folder of their own")
-    base = os.path.abspath(usecase_dir) if usecase_dir is not None else ""
-    return FileRecords(os.path.join(base, lineage_dir or os.path.join(STATE_FOLDER, "lineage")))
+    return FileRecords(root)
 
 
 def takeover_after(seconds: float | None, default: float, environ: Mapping[str, str] = os.environ) -> float:
     """The time to takeover in seconds: the one given, else ``UBUNYE_TAKEOVER_AFTER``, else the default.
 
-    :raises UsageError: it is not a positive number.
+    :raises UsageError: it is no time span, or not positive.
     """
     if seconds is None and environ.get(TAKEOVER_AFTER):
-        try:
-            seconds = float(environ[TAKEOVER_AFTER])
-        except ValueError:
-            raise UsageError(f"{TAKEOVER_AFTER} is {environ[TAKEOVER_AFTER]!r}, not seconds") from None
+        seconds = span(TAKEOVER_AFTER, environ[TAKEOVER_AFTER])
     value = default if seconds is None else seconds
     if not 0 < value < float("inf"):
         raise UsageError(f"the time to takeover must be a positive number of seconds, not {value!r}")

@@ -16,7 +16,7 @@ class TaskContext:
 
     :param task: ``usecase/package/task``.
     :param dt: the batch's date as text, or None.
-    :param dtf: the second date as text, or None.
+    :param dtf: the format in which the task is to read ``dt``, or None.
     :param mode: ``DEV``, ``PROD``, …, in upper case.
     :param variables: every variable of the run as text, ``dt``, ``dtf`` and ``mode`` included.
     :param run: id of the run.
