@@ -7,7 +7,9 @@ where a log exists.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from typing import Any
 
 from airflow_provider_ubunye.core.batch import Batch
@@ -34,11 +36,16 @@ def write_note(log: BatchLog, batch: Batch, finished: Finished, places: Places) 
 
 
 def _note(batch: Batch, finished: Finished, places: Places) -> bytes:
+    outputs: dict[str, dict[str, Any]] = {}
+    for output in finished.outputs:
+        # What an older Ubunye left may be one output in several folders.
+        entry = outputs.setdefault(output.name, {"claimed": [], "mode": output.mode})
+        entry["claimed"] += _claimed(output, places)
     document = {
         "run_id": finished.run,
         "task": batch.task,
         "finished_at": finished.at,
-        "outputs": {o.name: {"claimed": _claimed(o, places), "mode": o.mode} for o in finished.outputs},
+        "outputs": outputs,
         "variables": dict(batch.variables),
         "named_by": None if batch.named_by is None else list(batch.named_by),
         "batch_log": LOG_BESIDE,
@@ -47,9 +54,12 @@ def _note(batch: Batch, finished: Finished, places: Places) -> bytes:
 
 
 def _claimed(output: Written, places: Places) -> list[Any]:
-    """The landed files as the older Ubunye names them: relative to the use case folder where they are in it."""
+    """The landed files as an older Ubunye names them: relative to the use case folder where there is one."""
     try:
         base = output.place.path if output.place.base == "usecase" else places.path(output.place)
     except NotTakenBack:
         return []
+    if output.place.base != "usecase" and places.usecase_dir is not None:
+        with contextlib.suppress(ValueError):  # another drive
+            base = os.path.relpath(base, places.usecase_dir).replace(os.sep, "/")
     return [f"{base}/{claim.final}" for claim in output.claims]

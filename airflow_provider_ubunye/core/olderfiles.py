@@ -67,12 +67,15 @@ class OlderReader:
     def _split(self, path: object, key: str) -> tuple[Place, str]:
         """A path that an older Ubunye wrote, as output and name inside: partition folders belong to the name.
 
-        It is relative to the use case folder. One that lies in no output known is split by its look.
+        It is relative to the use case folder, absolute only where it can't be. One that lies in no output known
+        is split by its look.
         """
-        base = self._places.usecase_dir
-        if not isinstance(path, str) or not path or "\0" in path or os.path.isabs(path) or base is None:
+        base = self._places.usecase_dir or ""
+        full = ""
+        if isinstance(path, str) and path and "\0" not in path:
+            full = posixpath.normpath(posixpath.join(base.replace(os.sep, "/"), path.replace(os.sep, "/")))
+        if not isinstance(path, str) or not os.path.isabs(full):
             raise self.damaged(f"lists {str(path)[:200]!r}, which is no path from the use case folder", key)
-        full = posixpath.normpath(posixpath.join(base.replace(os.sep, "/"), path.replace(os.sep, "/")))
         known = {self._places.path(place): place for place in self._known.values()}
         for output in sorted(known, key=len, reverse=True):
             if full.startswith(output + "/"):
