@@ -162,20 +162,10 @@ class Run:
         :raises BatchFinished: the batch is finished and this output would append it again.
         :raises UsageError: the run has an output of that name already.
         """
-        if name in self._landings:
-            raise UsageError(f"the run has an output {name!r} already; give each output its own name")
-        self._refuse_a_second_append(name, mode)
+        self._refuse_a_second(name, mode)
         landing = self._announced.get(name)
         if not isinstance(landing, FilesLanding):
-            landing = FilesLanding(
-                self._setting.disk,
-                self._setting.places,
-                self.id,
-                name,
-                mode,
-                path,
-                self._setting.staging_root,
-            )
+            landing = files_landing(self._setting, self.request, name, mode, path)
             if landing.skips():
                 self._skip(name)
                 return None
@@ -195,8 +185,9 @@ class Run:
         """Announce an output that can't be taken back; ``write`` is called after all files have landed.
 
         :raises BatchFinished: the batch is finished and this output would append it again.
+        :raises UsageError: the run has an output of that name already.
         """
-        self._refuse_a_second_append(name, mode)
+        self._refuse_a_second(name, mode)
         landing = NamedLanding(self._setting.places, name, mode, path, write)
         self._lease.append("writing", {"outputs": to_json([landing.written])})
         self._landings[name] = landing
@@ -337,7 +328,9 @@ class Run:
         known.update({o.written.name: o.written for o in self._landings.values()})
         return list(known.values())
 
-    def _refuse_a_second_append(self, name: str, mode: str) -> None:
+    def _refuse_a_second(self, name: str, mode: str) -> None:
+        if name in self._landings:
+            raise UsageError(f"the run has an output {name!r} already; give each output its own name")
         done = self._start.finished
         if done is not None and not self._replacing and appends(mode):
             raise messages.finished(self.request.batch, done, [name], self._lease.log.where)
