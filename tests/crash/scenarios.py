@@ -171,7 +171,12 @@ SCENARIOS = {
         scenario("finish of a dead run", _other, Before(_new, BEFORE_NOTE), job=_new),
         scenario("finish of a dead rerun", _other, _new, Before(rerun(_new, 1), MID_REPLACING), job=_new),
         scenario("rerun over a dead rerun", _new, Before(rerun(_new, 1), MID_REPLACING), job=rerun(_new, 2)),
-        scenario("finish of a dead overwrite", _new, Before(_overwrite, MID_REPLACING), job=_overwrite),
+        scenario(
+            "finish of a dead overwrite",
+            _new,
+            Before(_overwrite, MID_REPLACING),
+            job=replace(_overwrite, version=2),
+        ),
         scenario("failing run", _other, job=_failing),
         scenario("failing rerun", _two, job=rerun(_failing, 1)),
     )

@@ -32,9 +32,7 @@ def warm_up() -> None:
     """Run once in this process, so that no fork imports or looks up anything again."""
     with tempfile.TemporaryDirectory(prefix="ubunye-crash-") as name:
         job = next(iter(SCENARIOS.values())).job
-        world = World(Path(name).resolve())
-        world.run(job)
-        assert world.rows(job.outputs[0].folder) == job.rows(job.outputs[0])
+        World(Path(name).resolve()).run(job)
     # What a fork need not copy: the collector doesn't touch it any more.
     gc.collect()
     gc.freeze()
@@ -137,14 +135,14 @@ def runs_after(scenario: Scenario, world: World) -> Iterator[str]:
     finished = world.batch(scenario.job).finished is not None
     again = scenario.again
     for act, job, right in (
-        ("run again", again, _right(again, finished)),
-        ("a plain run", replace(again, purpose=RUN), _right(replace(again, purpose=RUN), True)),
+        ("run again", again, right_outcome(again, finished)),
+        ("a plain run", replace(again, purpose=RUN), right_outcome(replace(again, purpose=RUN), True)),
     ):
-        yield from _outcome(act, processes.run(lambda job=job: world.run(job)), right)  # type: ignore[misc]
+        yield from outcome(act, processes.run(lambda job=job: world.run(job)), right)  # type: ignore[misc]
         yield from quiet(job, scenario.rows, scenario.files, world, act)
     if not again.appends:
         return
-    yield from _outcome("--rerun", processes.run(lambda: world.run(rerun(again, RERUN_VERSION))), SUCCESS)
+    yield from outcome("--rerun", processes.run(lambda: world.run(rerun(again, RERUN_VERSION))), SUCCESS)
     corrected = {
         folder: Counter({(d, RERUN_VERSION if d == again.day else v, p): n for (d, v, p), n in rows.items()})
         for folder, rows in scenario.rows.items()
@@ -152,13 +150,13 @@ def runs_after(scenario: Scenario, world: World) -> Iterator[str]:
     yield from quiet(again, corrected, scenario.files, world, "--rerun")
 
 
-def _right(job: Job, finished: bool) -> str:
+def right_outcome(job: Job, finished: bool) -> str:
     if job.outputs[0].mode == "errorifexists" and finished:
         return "OutputExists"
     return "BatchFinished" if job.purpose == RUN and job.appends and finished else SUCCESS
 
 
-def _outcome(act: str, result: Result, right: str) -> Iterator[str]:
+def outcome(act: str, result: Result, right: str) -> Iterator[str]:
     if result.outcome != right:
         yield f"{act}: {result.outcome}, not {right}: {result.said}"
 
