@@ -1,0 +1,74 @@
+"""One live run per batch, on a real scheduler: who is held waits, fails or is skipped."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.e2e.scheduler import Scheduler
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def test_the_second_of_two_dag_runs_defers_and_goes_on(scheduler: Scheduler) -> None:
+    dt = "2026-03-01"
+    scheduler.ask(dt, "hold")
+    first = scheduler.trigger("finished_skip", dt)
+    scheduler.held(dt)
+    second = scheduler.trigger("finished_skip", dt)
+    scheduler.state("finished_skip", second, "deferred")
+    scheduler.ask(dt, "go")
+    assert scheduler.ended("finished_skip", first) == "success"
+    # Decided anew: the batch is finished by another DAG run by now.
+    assert scheduler.ended("finished_skip", second) == "skipped"
+    assert scheduler.rows(dt) == 4
+
+
+def test_the_held_batch_becomes_free_when_its_run_fails(scheduler: Scheduler) -> None:
+    dt = "2026-03-02"
+    scheduler.ask(dt, "hold")
+    first = scheduler.trigger("later", dt)
+    scheduler.held(dt)
+    second = scheduler.trigger("plain", dt)
+    scheduler.state("plain", second, "deferred")
+    scheduler.patch(f"/dags/later/dagRuns/{first}/taskInstances/load", {"new_state": "failed"})
+    assert scheduler.ended("plain", second) == "success"
+    assert scheduler.ended("later", first) == "failed"
+    assert scheduler.rows(dt) == 4
+
+
+@pytest.mark.parametrize(
+    ("dag", "dt", "state", "says"),
+    [
+        ("held_fail", "2026-03-03", "failed", "is still running"),
+        ("held_skip", "2026-03-04", "skipped", "is still running"),
+        ("held_timeout", "2026-03-05", "failed", "held_timeout is over"),
+    ],
+)
+def test_a_held_batch_by_on_held(scheduler: Scheduler, dag: str, dt: str, state: str, says: str) -> None:
+    scheduler.ask(dt, "hold")
+    first = scheduler.trigger("plain", dt)
+    scheduler.held(dt)
+    second = scheduler.trigger(dag, dt)
+    assert scheduler.ended(dag, second) == state
+    log = scheduler.log(dag, second)
+    assert says in log
+    assert f"dag_id=plain run_id={first} task_id=load try_number=1" in log
+    scheduler.ask(dt, "go")
+    assert scheduler.ended("plain", first) == "success"
+    assert scheduler.rows(dt) == 4
+
+
+def test_twenty_mapped_tasks_on_one_batch(scheduler: Scheduler) -> None:
+    dt = "2026-03-06"
+    run = scheduler.trigger("mapped", dt)
+
+    def ended() -> Counter[str] | None:
+        found = scheduler.get(f"/dags/mapped/dagRuns/{run}/taskInstances?limit=50")["task_instances"]
+        states = Counter(str(ti["state"]) for ti in found)
+        assert all(ti["try_number"] <= 1 for ti in found)
+        return states if states["success"] + states["failed"] == 20 else None
+
+    assert scheduler.until("all have ended", ended, seconds=240) == {"success": 1, "failed": 19}
+    assert scheduler.rows(dt) == 4
