@@ -24,7 +24,7 @@ COMMANDS = {
 EPILOG = """\b
 Environment:
   UBUNYE_STATE           where the state of batches is kept, unless --state says so
-  UBUNYE_TAKEOVER_AFTER  seconds without a heartbeat until a run elsewhere counts as dead (900)
+  UBUNYE_TAKEOVER_AFTER  how long without a heartbeat until a run elsewhere counts as dead (15m)
   UBUNYE_RUN_LEASE=off   run without any protection
 
 \b

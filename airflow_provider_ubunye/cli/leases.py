@@ -31,10 +31,14 @@ def store_of(out: Out, given: dict[str, Any], *, looking: bool) -> Setting:
     :raises UsageError: nothing names a store. :raises StoreUnusable: it can't be used.
     """
     from airflow_provider_ubunye.core.store.base import unusable
-    from airflow_provider_ubunye.core.where import LEASE, setting_for
+    from airflow_provider_ubunye.core.where import LEASE, setting_for, state_uri
 
     environ = {**os.environ, LEASE: ""}
-    setting = setting_for(given["usecase_dir"], given["state"], looking=looking, environ=environ)
+    base, state = given["usecase_dir"], given["state"]
+    if looking:
+        # Where outputs and records are, is of no use to who only looks at leases.
+        base, state = None, state_uri(base, state)
+    setting = setting_for(base, state, looking=looking, environ=environ)
     where = setting.store.where
     if not os.path.isdir(where):
         out.warn(f"there is no {where}: no run has kept its state there yet")

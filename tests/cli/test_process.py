@@ -57,6 +57,7 @@ OURS_FOR_LISTING = {
     "core.store.base",
     "core.store.file",
     "core.store.memory",
+    "core.timespan",
     "core.where",
 }
 OURS_FOR_HELP = {"cli", "cli.app", "cli.lazy", "cli.output", "core", "core.errors"}
