@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ubunye.core.decide import RELEASE, RERUN, RESUME, RUN, Decision, Policy, appends, decide
+from airflow_provider_ubunye.core.errors import UsageError
 from airflow_provider_ubunye.core.lease import DEFAULT_TTL, beat_of
 from airflow_provider_ubunye.core.setting import Setting
 
@@ -31,6 +32,7 @@ class Request:
     :param force: release a run that may be alive.
     :param wait: seconds to wait for a batch that is held.
     :param policy: the caller's own answer to a finished batch, asked first (a scheduler knows its retries).
+    :raises UsageError: a rerun or resume of a batch that nothing names.
     """
 
     batch: Batch
@@ -44,6 +46,13 @@ class Request:
     force: bool = False
     wait: float = 0.0
     policy: Policy | None = None
+
+    def __post_init__(self) -> None:
+        if self.purpose in (RERUN, RESUME) and not self.batch.named:
+            raise UsageError(
+                f"a {self.purpose} needs a named batch, and {self.batch.label} has neither a dt nor a variable",
+                hint="give it a dt, or a variable of its own",
+            )
 
     def decide(self, finished: Finished | None) -> Decision:
         """What this request comes to, given the run that finished the batch."""
