@@ -48,11 +48,13 @@ def store_of(out: Out, given: dict[str, Any], *, looking: bool) -> Setting:
 
 
 def state_of(info: Any) -> str:
-    """One word: ``alive``, ``dead``, ``unknown``, ``owing``, ``unreadable``, ``finished`` or ``free``."""
+    """One word: alive, dead, unknown, older, owing, unreadable, finished or free."""
     if info.problem is not None:
         return "unreadable"
     if info.verdict is not None:
         return str(info.verdict.value)
+    if info.older is not None:
+        return "older"
     if info.state.debts:
         return "owing"
     return "finished" if info.state.finished is not None else "free"
@@ -66,4 +68,5 @@ def label_of(info: Any) -> str:
         for name, value in sorted(info.state.variables.items())
         if (names is None or name in names or name == "mode") and (name, value) != ("mode", "DEV")
     ]
-    return " ".join([info.task, *shown])
+    # The log of a batch that only an older Ubunye ran is empty: its variables are not known.
+    return " ".join([info.task, *(shown if info.state.runs else [info.key])])

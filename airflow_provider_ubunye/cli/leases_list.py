@@ -46,10 +46,17 @@ def command(out: Out, /, **given: Any) -> int:
 def _row(info: LeaseInfo) -> tuple[str, ...]:
     state, holder, done = state_of(info), info.state.holder, info.state.finished
     if holder is None:
-        run = done.run if done is not None and state == "finished" else None
-        run = info.state.debts[0].run if state == "owing" else run
-        since = done.at if done is not None and state == "finished" else "-"
-        return state, messages.who(run) if run else info.key, label_of(info), "-", "-", since, "-"
+        run, host, pid, since = info.key, "-", "-", "-"
+        if info.older is not None:
+            run, host, pid, since = (
+                str(info.older.get(name, "?")) for name in ("run_id", "host", "pid", "started_at")
+            )
+        elif info.state.debts:
+            run = info.state.debts[0].run or info.key
+        elif done is not None:
+            run, since = done.run, done.at
+        shown = run if run == info.key else messages.who(run)
+        return state, shown, label_of(info), host.partition("|")[0], pid, since, "-"
     owner = Owner.from_json(holder.owner)
     seen = info.evidence
     if seen is not None and seen.process is not None:
@@ -87,5 +94,6 @@ def _document(info: LeaseInfo) -> dict[str, object]:
         "owes_files": sum(len(debt.output.claims) for debt in state.debts),
         "finished_run": None if done is None else done.run,
         "finished_at": None if done is None else done.at,
+        "older_run": None if info.older is None else info.older.get("run_id"),
         "problem": info.problem,
     }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ubunye.core import messages
 from airflow_provider_ubunye.core.errors import StateUnreadable, UbunyeError, UsageError
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 ROOT = "leases"
 
+_LOG_ENTRY = r"leases/([^/]+/[^/]+/[^/]+)/([^/]+)/\d{8}\.json\Z"
+_OLDER_LEASE = r"leases/([^/]+/[^/]+/[^/]+)/([0-9a-f]{16})\.json\Z"
+
 
 @dataclass(frozen=True)
 class LeaseInfo:
@@ -28,6 +33,7 @@ class LeaseInfo:
 
     :param problem: why its log can't be read; the other fields but ``task`` and ``key`` are empty then.
     :param verdict: whether the holder lives, None where nobody holds the batch.
+    :param older: what an older Ubunye's lease of the batch says; empty for one that can't be read.
     """
 
     task: str
@@ -36,22 +42,26 @@ class LeaseInfo:
     verdict: Verdict | None = None
     evidence: Evidence | None = None
     problem: str | None = None
+    older: Mapping[str, Any] | None = None
 
     @property
     def open(self) -> bool:
         """Whether somebody holds the batch, it owes files, or it can't be read."""
-        return self.state.holder is not None or bool(self.state.debts) or self.problem is not None
+        state = self.state
+        held = state.holder is not None or self.older is not None
+        return held or bool(state.debts) or self.problem is not None
 
     @property
     def runs(self) -> list[str]:
         """The ids by which a person may mean this batch."""
         holder = [self.state.holder.run] if self.state.holder else []
         done = [self.state.finished.run] if self.state.finished else []
-        return holder + [debt.run for debt in self.state.debts if debt.run] + done
+        older = [str(self.older.get("run_id"))] if self.older else []
+        return holder + [debt.run for debt in self.state.debts if debt.run] + done + older
 
 
 def leases(setting: Setting) -> Iterator[LeaseInfo]:
-    """Every batch that the store has a log of, by task and key.
+    """Every batch that the store has a log or an older Ubunye's lease of, by task and key.
 
     :raises StoreUnusable: the store does not answer. A single log that can't be read is in the list, named.
     """
@@ -59,11 +69,11 @@ def leases(setting: Setting) -> Iterator[LeaseInfo]:
         keys = setting.store.list(ROOT)
     except OSError as error:
         raise unusable(setting.store.where, error) from error
-    for prefix in sorted({key.rpartition("/")[0] for key in keys if key.rpartition("/")[2][:8].isdigit()}):
-        _, _, rest = prefix.partition("/")
-        task, _, key = rest.rpartition("/")
-        if task.count("/") == 2:
-            yield look(setting, task, key)
+    logs = {found.groups() for key in keys if (found := re.match(_LOG_ENTRY, key))}
+    older = {found.groups() for key in keys if (found := re.match(_OLDER_LEASE, key))}
+    for task, key in sorted(logs | older):
+        info = look(setting, task, key)
+        yield replace(info, older=_older(setting, task, key)) if (task, key) in older else info
 
 
 def look(setting: Setting, task: str, key: str) -> LeaseInfo:
@@ -73,10 +83,22 @@ def look(setting: Setting, task: str, key: str) -> LeaseInfo:
         state = log.read()
         if state.holder is None:
             return LeaseInfo(task, key, state)
-        verdict, evidence = Watch(log, setting.owner, time.monotonic, setting.is_alive).look(state.holder)
-        return LeaseInfo(task, key, state, verdict, evidence)
     except (UbunyeError, OSError) as error:
         return LeaseInfo(task, key, BatchState(), problem=str(error))
+    try:
+        verdict, evidence = Watch(log, setting.owner, time.monotonic, setting.is_alive).look(state.holder)
+    except OSError:
+        # The store's clock is read off a file made beside the heartbeat: who may not write there can't tell.
+        return LeaseInfo(task, key, state, Verdict.UNKNOWN)
+    return LeaseInfo(task, key, state, verdict, evidence)
+
+
+def _older(setting: Setting, task: str, key: str) -> Mapping[str, Any]:
+    try:
+        document = json.loads(setting.store.read(f"{ROOT}/{task}/{key}.json") or b"")
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def find(setting: Setting, given: str) -> LeaseInfo:
@@ -119,6 +141,11 @@ def release(setting: Setting, info: LeaseInfo, *, force: bool = False) -> str:
 
     if info.problem is not None:
         raise StateUnreadable(info.problem, where=setting.log(info.key, info.task).where)
+    if info.older is not None and info.state.holder is None:
+        raise UsageError(
+            f"{info.task} {info.key}: this lease is an older Ubunye's, which does not say its variables",
+            hint="run the batch again: a dead run is taken over, a live one is named",
+        )
     if not info.open:
         return f"{info.task} {info.key}: nobody holds this batch and it owes nothing."
     request = Request(batch_of(setting, info), purpose=RELEASE, force=force)

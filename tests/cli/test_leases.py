@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from pathlib import Path
 
 from airflow_provider_ubunye.api import batch_run
 from tests.cli.kit import DAY, Shop
@@ -136,3 +138,21 @@ def test_a_state_that_is_no_folder(shop: Shop) -> None:
     answer = shop.ubunye("leases", "list", "--state", str(state))
     assert answer.code == 1
     assert "can't be used" in answer.errors[0]
+
+
+def test_an_older_lease_is_shown_and_left_to_the_run(shop: Shop) -> None:
+    older = Path(__file__).parents[1] / "data/ubunye-0.8.0/lease-running/leases"
+    shutil.copytree(older, shop.state / "leases")
+    listed = shop.ubunye("leases", "list", "-d", str(shop.root))
+    assert listed.code == 0
+    row = listed.out.splitlines()[1].split()
+    assert row[0] == "older"
+    assert row[2].startswith("shop/daily/load_orders")
+    before = shop.everything()
+    answer = shop.ubunye("leases", "release", row[1], "--force", "-d", str(shop.root))
+    assert answer.code == 2
+    assert "run the batch again" in answer.err
+    assert shop.ubunye("leases", "list", "--json", "-d", str(shop.root)).json[0]["state"] == "older"
+    assert {k: v for k, v in shop.everything().items() if "leases" in k} == {
+        k: v for k, v in before.items() if "leases" in k
+    }
