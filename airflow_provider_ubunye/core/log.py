@@ -101,6 +101,10 @@ class BatchLog:
         # Number 0 never exists: it names the folder, which is swept of what killed creates left.
         self.store.delete(below or [self.entry_key(0)])
 
+    def ends_with(self, state: BatchState) -> bool:
+        """Whether nobody appended since ``state``: one listing, nothing is read."""
+        return max(self._numbers(), default=0) == state.number
+
     def _create(self, entry: Entry) -> bool:
         """Whether the entry stands there now. One that does not may have counted: pruned since by a taker."""
         key = self.entry_key(entry.number)
