@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import logging
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ubunye.core import start as module
+from airflow_provider_ubunye.core.batch import Batch
 from airflow_provider_ubunye.core.decide import RERUN, RESUME, Decision
 from airflow_provider_ubunye.core.errors import BatchFinished, NotTakenBack, RunLeaseHeld, StateUnreadable
 from airflow_provider_ubunye.core.log import BatchLog
@@ -194,8 +196,6 @@ def test_exactly_one_of_two_waiting_hosts_takes_a_silent_lease(shop: Shop) -> No
     results: list[str] = []
 
     def go(name: str) -> None:
-        import dataclasses
-
         host = dataclasses.replace(this_process(), host=name)
         setting = shop.setting(owner=host, is_alive=lambda owner: True, heartbeat=False)
         barrier.wait()
@@ -300,8 +300,6 @@ def test_files_that_can_not_be_removed_refuse_the_run_and_free_the_lease(shop: S
             raise PermissionError(errno.EACCES, "in use", args[0])
         return act()
 
-    import dataclasses
-
     stuck = dataclasses.replace(setting, disk=intercepted(setting.disk, refuse))
     for purpose in ("run", RERUN):
         with pytest.raises(NotTakenBack, match=r"a dead run could not be removed: .*in use \(and 1 more\)"):
@@ -321,8 +319,6 @@ def test_replaced_files_that_can_not_be_removed_are_owed_by_the_next_run(shop: S
         if name == "remove" and "/lake/" in str(args[0]) and "_ubunye" not in str(args[0]):
             raise PermissionError(errno.EACCES, "in use", args[0])
         return act()
-
-    import dataclasses
 
     stuck = dataclasses.replace(setting, disk=intercepted(setting.disk, refuse))
     done = shop.run({"": "new"}, setting=stuck, purpose=RERUN)
@@ -344,8 +340,6 @@ def as_it_was_before(shop: Shop, **variables: Any) -> None:
 
 
 def test_a_note_under_the_mode_as_typed_is_found(shop: Shop) -> None:
-    from airflow_provider_ubunye.core.batch import Batch
-
     typed = Batch(TASK, {"dt": "2026-11-01", "mode": "dev"})
     shop.run({"": "old"}, batch=typed)
     dev = shop.batch(mode="dev")
