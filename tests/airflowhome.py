@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -42,3 +44,11 @@ def airflow(env: Mapping[str, str], *arguments: str, timeout: float = 180) -> st
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout + done.stderr
+
+
+@functools.cache
+def isolate() -> None:
+    """Have Airflow, imported later in this process, find no configuration and no connections of the user's."""
+    for name in [n for n in os.environ if n.startswith(("AIRFLOW", "UBUNYE"))]:
+        del os.environ[name]
+    os.environ.update(ALWAYS, AIRFLOW_HOME=tempfile.mkdtemp(prefix="airflow-"))

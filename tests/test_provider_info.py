@@ -7,12 +7,16 @@ import os
 import subprocess
 import sys
 from importlib.metadata import distribution, entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import airflow_provider_ubunye
 from airflow_provider_ubunye.get_provider_info import get_provider_info
+from tests.airflowhome import isolate
+
+isolate()
 
 DISTRIBUTION = "airflow-provider-ubunye"
 
@@ -56,6 +60,42 @@ main()
     assert row == {"Provider": DISTRIBUTION, "Version": airflow_provider_ubunye.__version__}
 
 
+def test_airflow_knows_what_the_provider_brings(tmp_path: Path) -> None:
+    script = """
+import json
+from airflow.providers_manager import ProvidersManager
+from airflow.sdk import task
+manager = ProvidersManager()
+hook = manager.hooks["ubunye"]
+widgets = [name for name in manager.connection_form_widgets if name.startswith("extra__ubunye__")]
+print(json.dumps({
+    "hook": [hook.hook_class_name, hook.connection_id_attribute_name, hook.hook_name],
+    "widgets": sorted(widgets),
+    "hidden": manager.field_behaviours["ubunye"]["hidden_fields"],
+    "decorator": task.ubunye.__module__,
+}))
+"""
+    printed = run_python(script, AIRFLOW_HOME=str(tmp_path), AIRFLOW__CORE__LOAD_EXAMPLES="False")
+    found = json.loads(printed.splitlines()[-1])
+    assert found["hook"] == ["airflow_provider_ubunye.hooks.ubunye.UbunyeHook", "ubunye_conn_id", "Ubunye"]
+    fields = ["backend", "lineage_dir", "state", "takeover_seconds", "usecase_dir"]
+    assert found["widgets"] == [f"extra__ubunye__{field}" for field in fields]
+    assert "password" in found["hidden"]
+    assert found["decorator"] == "airflow_provider_ubunye.decorators.ubunye"
+
+
+def test_every_module_that_is_named_exists() -> None:
+    info = get_provider_info()
+    modules = [
+        m
+        for kind in ("hooks", "operators", "triggers")
+        for part in info[kind]
+        for m in part["python-modules"]
+    ]
+    for module in [*modules, *(d["class-name"].rpartition(".")[0] for d in info["task-decorators"])]:
+        assert find_spec(module) is not None
+
+
 def test_package_name_is_the_canonical_name_of_the_distribution() -> None:
     installed = distribution(DISTRIBUTION)
     assert get_provider_info()["package-name"] == installed.metadata["Name"] == DISTRIBUTION
@@ -75,7 +115,7 @@ def test_entry_point_leads_to_the_function() -> None:
 def test_importing_it_loads_nothing_heavy(module: str) -> None:
     script = f"""
 import sys, {module}
-heavy = {{"airflow", "jinja2", "pandas", "pyarrow", "pydantic", "rich"}}
+heavy = {{"airflow", "croniter", "jinja2", "pandas", "pyarrow", "pydantic", "rich"}}
 print(sorted(heavy & set(sys.modules)))
 """
     assert run_python(script).strip() == "[]"
@@ -84,6 +124,19 @@ print(sorted(heavy & set(sys.modules)))
 def test_an_unknown_public_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
         airflow_provider_ubunye.no_such_name  # noqa: B018 - asking for it is the test
+
+
+def test_the_public_names() -> None:
+    assert set(airflow_provider_ubunye.__all__) == {
+        "Task",
+        "TaskContext",
+        "UbunyeHook",
+        "UbunyeTaskOperator",
+        "__version__",
+        "batch_run",
+        "run_pipeline",
+        "run_task",
+    }
 
 
 def test_every_public_name_loads_and_is_listed() -> None:
