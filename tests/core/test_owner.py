@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from airflow_provider_ubunye.core import owner as owners
+from airflow_provider_ubunye.core.errors import RunLeaseHeld
 from airflow_provider_ubunye.core.owner import LIVE_RUNS, Owner, is_alive, start_of, this_process
 from tests.core.kit import Shop, dead_owner, elsewhere
 
@@ -74,6 +75,40 @@ def test_a_pid_of_another_host_is_never_looked_at(shop: Shop) -> None:
     with pytest.raises(Exception, match="still running"):
         shop.run(setting=held)
     assert looked == []
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from tests.core.kit import Shop
+
+def hold(run):
+    print("held", flush=True)
+    sys.stdin.read()
+
+Shop(Path(sys.argv[1])).run({"": "inside"}, meanwhile=hold, ttl=1.5)
+"""
+
+
+@pytest.mark.debian
+def test_a_live_run_in_another_pid_namespace_is_never_taken_over(shop: Shop) -> None:
+    """Field case 3: same host name, same folder; its pid means nothing here, and its heart beats."""
+    root = str(Path(__file__).parents[2])
+    with subprocess.Popen(
+        ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", HOLD, str(shop.root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=root,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        for _ in range(3):
+            # Each waits for longer than the lease would live without a heartbeat.
+            with pytest.raises(RunLeaseHeld, match="last heartbeat"):
+                shop.run({"": "outside"}, wait=1.0)
+        process.communicate(b"")
+    assert process.returncode == 0
+    assert shop.rows() == ["inside"]
 
 
 def test_a_process_ends(child: subprocess.Popen[bytes]) -> None:
