@@ -96,18 +96,17 @@ def _each(out: Out, asked: Sequence[TaskRun], stops: Stops) -> Iterator[Told]:
             error = wrong[1] if task is wrong[0] else None
             yield Told(task, NOT_RUN if error is None else status_of(error.exit_code), error=error)
         return
-    ended = interrupted = False
+    ended = False
     for number, task in enumerate(asked, 1):
         if ended:
             told = Told(task, NOT_RUN)
-        elif interrupted:
+        elif stops.count:
+            # It came while the task before was committed, or before the first: what is done stays done.
             error = RunInterrupted(f"interrupted before {task.batch.label} began")
             out.error(error)
             told = Told(task, status_of(error.exit_code), error=error)
         else:
             told = _one(out, task, f"[{number}/{len(asked)}] " if len(asked) > 1 else "", stops)
-            # The signal came when this task had committed: it is done, and the next one is not begun.
-            interrupted = told.result is not None and told.result.stopped
         ended = ended or told.error is not None
         yield told
 
@@ -131,25 +130,47 @@ def _one(out: Out, task: TaskRun, count: str, stops: Stops) -> Told:
     named = "" if task.batch.named else ", no batch: without -dt or --var a second run adds its rows again"
     mode = task.batch.variables["mode"]
     out.line(f"{count}Starting {task.batch.label} (mode {mode}, {task.backend}{named})")
+    result: TaskResult | None
     try:
-        with _progress(out, f"{count}{task.task}"):
+        with _progress(out, f"{count}{task.task}"), stops.armed():
             result = task.run()
     except BaseException as raised:  # noqa: BLE001 - whatever it is, it becomes one line and an exit code
-        error = as_error(raised)
-        # A library may turn the interrupt into an error of its own; the run was stopped all the same.
-        if stops.count and error.exit_code == 3:
-            error = RunInterrupted(f"{task.batch.label} was interrupted; what it wrote is taken back")
-            error.__cause__ = raised
-        if isinstance(raised, KeyboardInterrupt):
-            error = RunInterrupted(f"{task.batch.label} was interrupted before it began")
-            error.__cause__ = raised
-        prefix = f"Failed: {task.batch.label}: " if error.exit_code == 3 else None
-        out.error(error, prefix=prefix)
-        return Told(task, status_of(error.exit_code), error=error)
+        result = _committed(task) if isinstance(raised, KeyboardInterrupt) else None
+        if result is None:
+            error = _fault(task, raised, stops)
+            out.error(error, prefix=f"Failed: {task.batch.label}: " if error.exit_code == 3 else None)
+            return Told(task, status_of(error.exit_code), error=error)
     if result is None:
         return Told(task, SKIPPED)
     out.line(f"[OK] {task.batch.label}: {what_it_did(result)}")
     return Told(task, RAN, result=result)
+
+
+def _fault(task: TaskRun, raised: BaseException, stops: Stops) -> UbunyeError:
+    error = as_error(raised)
+    said = None
+    if isinstance(raised, KeyboardInterrupt):
+        said = f"{task.batch.label} was interrupted before it began"
+    elif stops.count and error.exit_code == 3:
+        # A library may turn the interrupt into an error of its own; the run was stopped all the same.
+        said = f"{task.batch.label} was interrupted; what it wrote is taken back"
+    if said is not None:
+        error = RunInterrupted(said)
+        error.__cause__ = raised
+    return error
+
+
+def _committed(task: TaskRun) -> TaskResult | None:
+    """What the run did, where a signal that came after its commit kept it from telling."""
+    try:
+        state, _ = task.start().look()
+    except UbunyeError:
+        return None
+    done = state.finished
+    if done is None or done.run != task.request.run:
+        return None
+    files = {output.name: len(output.claims) for output in done.outputs}
+    return TaskResult(task.task, done.run, {}, files, stopped=True)
 
 
 def what_it_did(result: TaskResult) -> str:

@@ -26,6 +26,21 @@ class Stops:
 
     def __init__(self) -> None:
         self.count = 0
+        self._armed = False
+
+    @contextlib.contextmanager
+    def armed(self) -> Iterator[None]:
+        """The part that a first signal interrupts. Outside of it the signal is counted, for the caller to ask.
+
+        :raises KeyboardInterrupt: one came before.
+        """
+        self._armed = True
+        try:
+            if self.count:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._armed = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a handler's signature
         self.count += 1
@@ -33,13 +48,13 @@ class Stops:
             with contextlib.suppress(OSError):
                 # Not through sys.stderr: the signal may have come in the middle of a write to it.
                 os.write(2, _STOPPING)
-            return
-        raise KeyboardInterrupt
+        elif self._armed or self.count > 2:
+            raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
 def stopping() -> Iterator[Stops]:
-    """Let the signals raise KeyboardInterrupt in the main thread while the block runs.
+    """Count the signals while the block runs, and let them interrupt what is armed.
 
     A signal that the caller's shell has set to be ignored (``nohup``, a background job) stays ignored. In
     another thread than the main one nothing is changed.

@@ -168,6 +168,35 @@ def test_an_interrupt_after_the_commit_leaves_the_rest(shop: Shop) -> None:
     assert shop.do("run", "-dt", DAY).code == 1
 
 
+def test_a_signal_after_the_last_commit_changes_nothing(shop: Shop) -> None:
+    """However late it comes: the batch is there, and the call says so."""
+    places = (
+        ("airflow_provider_ubunye.taskrun", "TaskResult"),
+        ("airflow_provider_ubunye.cli.running", "what_it_did"),
+        ("airflow_provider_ubunye.cli.running", "Told"),
+    )
+    for day, (module, name) in enumerate(places, 1):
+        program = (
+            "import importlib, os, signal, sys\n"
+            f"module = importlib.import_module({module!r})\n"
+            f"real = module.{name}\n"
+            "def late(*args, **kwargs):\n"
+            f"    module.{name} = real\n"
+            "    os.kill(os.getpid(), signal.SIGTERM)\n"
+            "    return real(*args, **kwargs)\n"
+            f"module.{name} = late\n"
+            "from airflow_provider_ubunye.cli.app import run\n"
+            "sys.exit(run(sys.argv[1:]))\n"
+        )
+        args = shop.args("run", "-dt", f"2026-10-0{day}", "--json")
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        code, out, err = ended(process)
+        assert (code, json.loads(out)["status"]) == (0, "ok"), err
+        assert json.loads(out)["files"] == {"kept": 1}
+
+
 def test_ignored_signals_stay_ignored(shop: Shop) -> None:
     with shop.running("-dt", DAY) as process:
         process.kill()
