@@ -204,6 +204,16 @@ class Lease:
         if self._lost is not None:
             raise self._lost_error()
 
+    def confirm(self) -> None:
+        """Ask the log itself whether the lease is still this run's.
+
+        :raises LeaseLost: it is not.
+        """
+        self.check()
+        with self._appending:
+            if not self.log.ends_with(self.state):
+                self._lose("the batch was taken over")
+
     @property
     def lost(self) -> bool:
         return self._lost is not None

@@ -14,6 +14,7 @@ from typing import Any
 
 from airflow_provider_ubunye.core.batch import Batch
 from airflow_provider_ubunye.core.errors import NotTakenBack
+from airflow_provider_ubunye.core.lease import Lease
 from airflow_provider_ubunye.core.log import BatchLog
 from airflow_provider_ubunye.core.places import Places
 from airflow_provider_ubunye.core.state import Finished, Written
@@ -27,12 +28,13 @@ def note_key(log: BatchLog) -> str:
     return f"{log.prefix}.finished.json"
 
 
-def write_note(log: BatchLog, batch: Batch, finished: Finished, places: Places) -> None:
+def write_note(lease: Lease, batch: Batch, finished: Finished, places: Places) -> None:
     """Put the note of a finished batch in its place.
 
+    :raises LeaseLost: another run took over; the note is its.
     :raises OSError: the store refused; the log stands all the same.
     """
-    log.store.put(note_key(log), _note(batch, finished, places))
+    lease.log.store.put(note_key(lease.log), _note(batch, finished, places), lease.confirm)
 
 
 def _note(batch: Batch, finished: Finished, places: Places) -> bytes:

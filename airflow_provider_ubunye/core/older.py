@@ -208,7 +208,7 @@ class Older:
             done = lease.state.finished
             if dead.committed and done is not None:
                 # An older Ubunye that runs the batch looks for the note alone.
-                write_note(self._log, self._request.batch, done, self._setting.places)
+                write_note(lease, self._request.batch, done, self._setting.places)
             # The lease first: without its done mark it would look like one that had not committed.
             done_mark = [dead.beside("done")] if dead.run else []
             self._setting.store.delete([dead.key, *done_mark, *self._leftovers])

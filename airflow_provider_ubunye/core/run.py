@@ -135,7 +135,7 @@ class Run:
         self._receipt = Receipt(setting, request)
         self._pid = os.getpid()
         self._replacing = False
-        self._interrupt = Interrupt()
+        self._interrupt = Interrupt(type(self).__exit__.__code__)
 
     def beat(self) -> None:
         """Keep the lease alive from here on."""

@@ -32,7 +32,7 @@ def settle(setting: Setting, request: Request, lease: Lease) -> Settled:
     assert state.holder is not None
     own = state.holder.phase == "done"
     if state.finished is not None and (own or state.unclosed):
-        write_note(lease.log, request.batch, state.finished, setting.places)
+        write_note(lease, request.batch, state.finished, setting.places)
     for run in state.unclosed:
         close_record(setting, request, run, state.outcome_of(run) == "success", by=lease.run)
     settled = take_back(setting, lease, state.debts)

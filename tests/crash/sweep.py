@@ -44,17 +44,18 @@ def prepare(scenario: Scenario, folder: Path) -> World:
         prepare_data(job)
     world = World(folder / "before")
     world.root.mkdir()
-    for step in scenario.before:
-        result = processes.run(lambda step=step: _step(world, step))  # type: ignore[misc]
-        assert result.outcome == (KILLED if step.dies else SUCCESS), result
+    for before in scenario.before:
+        result = processes.run(lambda before=before: step(world, before))  # type: ignore[misc]
+        assert result.outcome == (KILLED if before.dies else SUCCESS), result
     return world
 
 
-def _step(world: World, step: Before) -> str:
-    if step.dies is not None:
-        dies = step.dies
+def step(world: World, before: Before) -> str:
+    """Carry out one run of what was there before."""
+    if before.dies is not None:
+        dies = before.dies
         watch(str(world.root), lambda call: processes.kill_self() if dies(call) else None)
-    return world.run(step.job)
+    return world.run(before.job)
 
 
 def calls_of(scenario: Scenario, before: World, folder: Path) -> list[Call]:

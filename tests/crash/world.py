@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -138,9 +138,12 @@ class World:
             owner=owner,
         )
 
-    def run(self, job: Job, setting: Setting | None = None) -> str:
+    def run(
+        self, job: Job, setting: Setting | None = None, before_commit: Callable[[], object] = lambda: None
+    ) -> str:
         """Run a job here and now, as a program would.
 
+        :param before_commit: called when everything is staged.
         :returns: the run's id.
         :raises UbunyeError: it was refused or failed. :raises UserError: as the job asks.
         """
@@ -167,6 +170,7 @@ class World:
                         file.write(part_bytes(job.day, job.version, part))
                 if job.fails:
                     raise UserError("the user's own")
+            before_commit()
         return run.id
 
     def rows(self, folder: str) -> Rows:

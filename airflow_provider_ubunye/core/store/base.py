@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from airflow_provider_ubunye.core.errors import NeedsPerson, Refused, RunFailed
@@ -67,8 +67,11 @@ class BatchStore(Protocol):
     def delete(self, keys: Iterable[str]) -> None:
         """Remove keys, in the order given; one that does not exist is no error."""
 
-    def put(self, key: str, data: bytes) -> None:
-        """Replace ``key`` by whole content. For readable copies only: nothing that must be safe uses it."""
+    def put(self, key: str, data: bytes, check: Callable[[], None] = lambda: None) -> None:
+        """Replace ``key`` by whole content. For readable copies only: nothing that must be safe uses it.
+
+        :param check: called last before it is replaced; raises when the caller must not go on.
+        """
 
     def beat(self, key: str) -> bool:
         """Mark ``key`` as fresh by the store's own clock. False when it does not exist."""

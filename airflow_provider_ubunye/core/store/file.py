@@ -15,7 +15,7 @@ import functools
 import os
 import re
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from airflow_provider_ubunye.core.localdisk import LINUX, retry_in_use, sync_folder
 
@@ -122,12 +122,9 @@ class FileStore:
         for folder in folders:
             # What a create or put left when it was killed. A live one that loses its temp file so makes
             # another.
-            with contextlib.suppress(FileNotFoundError), os.scandir(folder) as items:
-                for item in items:
-                    if item.name.startswith(_TEMP):
-                        _remove(item.path)
+            _sweep(folder)
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes, check: Callable[[], None] = lambda: None) -> None:
         path = self._path(key)
         # Beside the batch's entries, where a prune sweeps what a kill leaves.
         folder = path.removesuffix(".finished.json")
@@ -137,14 +134,18 @@ class FileStore:
         for left in reversed(range(_TRIES)):
             temp = os.path.join(folder, _TEMP + uuid.uuid4().hex)
             try:
+                # Whoever sleeps between its check and its rename loses its temp file to the next put here,
+                # and is asked again.
+                _sweep(folder)
                 _write_durably(temp, data)
+                check()
                 retry_in_use(lambda temp=temp: os.replace(temp, path))  # type: ignore[misc]
             except FileNotFoundError:
-                # Swept away by a run that pruned the batch: once more.
+                # Swept away by another put, or by a run that pruned the batch: once more.
                 if left:
                     continue
                 raise
-            except OSError:
+            except BaseException:
                 with contextlib.suppress(OSError):
                     _remove(temp)
                 raise
@@ -296,6 +297,14 @@ def _walk(base: str, inside: str = "") -> Iterator[str]:
             yield from _walk(item.path, f"{inside}{item.name}/")
         else:
             yield inside + item.name
+
+
+def _sweep(folder: str) -> None:
+    """Remove every temp file in a folder."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as items:
+        for item in items:
+            if item.name.startswith(_TEMP):
+                _remove(item.path)
 
 
 def _remove(path: str) -> None:

@@ -47,7 +47,8 @@ class MemoryStore:
                 self.data.pop(key, None)
                 self._beats.pop(key, None)
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes, check: Callable[[], None] = lambda: None) -> None:
+        check()
         with self._lock:
             self.data[key] = data
             self._beats[key] = self._clock()
