@@ -30,7 +30,11 @@ class Waiting:
         :returns: the refusal that a run would get now; None where nobody holds the batch, or a dead run does.
         :raises UbunyeError: the state can't be read: only a run can say what that comes to.
         """
-        state, _ = self._start.look()
+        try:
+            state, _ = self._start.look()
+        except RunLeaseHeld as refusal:
+            # Held under another spelling of the batch.
+            return refusal
         older = self._start.older.held()
         if older is not None or state.holder is None:
             return older
