@@ -1,0 +1,488 @@
+"""The world that is explored: the real core on a store and a disk in memory, each run a coroutine.
+
+A run stops before every act on the store or the disk, and before it asks whether another process lives.
+Nothing in the core is replaced but where ids and the time of day come from: an execution must depend on
+nothing but the choices made in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import logging
+import posixpath
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from airflow_provider_ubunye.core import leases, log, request
+from airflow_provider_ubunye.core.lease import Lease
+from airflow_provider_ubunye.core.owner import Owner
+from airflow_provider_ubunye.core.places import Places
+from airflow_provider_ubunye.core.request import RELEASE, Request, Setting, appends
+from airflow_provider_ubunye.core.run import open_run
+from airflow_provider_ubunye.core.state import BatchState
+from airflow_provider_ubunye.core.testing import CHANGES, FakeClock, MemoryDisk, MemoryStore, intercepted
+from tests.core.model.explore import Budget, Choice, Option
+from tests.core.model.footprint import Footprint, life, of_disk, of_store
+from tests.core.model.monitor import RELEASED, SKIPPED, SUCCESS, Monitor, Violation
+from tests.core.model.scenario import PIPE, Actor, Job, Scenario, hex_id
+
+FREE = Budget()
+SWITCH = Budget(preemptions=1)
+KILL = Budget(kills=1)
+MISJUDGE = Budget(misjudged=1)
+LOSE = Budget(losses=1)
+
+# What becomes of a create whose answer is lost, and whether the store then stays away: from the creates that
+# try again, or from the look at what became of it too.
+FATES = ("made", "not made", "made later")
+OUTAGES = {"": 0, ", out": 4, ", long out": 5}
+LOSSES = tuple(fate + outage for fate in FATES for outage in OUTAGES if (fate, outage) != ("not made", ""))
+
+
+@dataclass
+class _Act:
+    side: str
+    name: str
+    args: tuple[Any, ...]
+
+
+class _Coroutine:
+    """One run under way."""
+
+    def __init__(self, actor: Actor, pid: int) -> None:
+        self.actor = actor
+        self.owner = Owner("host", "boot", "", pid, 1.0)
+        self.greenlet: greenlet | None = None
+        self.act: _Act | None = None
+        self.seen = 0
+        self.ids = 0
+        self.outage = 0
+        self.dropped = False
+        self.ended = False
+        self.changed = False
+        self.killed = False
+
+
+class Base:
+    """What stands there before, and what executions share."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.states: dict[frozenset[tuple[str, bytes]], BatchState] = {}
+        self.final: set[int] = set()
+        self.store = MemoryStore(FakeClock())
+        self.disk = MemoryDisk(FakeClock())
+        self.disk.make_folders(PIPE)
+        for name in scenario.strangers:
+            path = f"{PIPE}/{name}"
+            self.disk.make_folders(path.rpartition("/")[0])
+            self.disk.write(path, b"stranger")
+        self.monitor = Monitor(scenario, self.store, self.disk, self.states)
+        world = World(self)
+        world.store, world.disk, world.monitor = self.store, self.disk, self.monitor
+        for actor in scenario.before:
+            outcome = world.alone(actor)
+            if outcome != SUCCESS:
+                raise Violation(f"{actor.name}, before everything, reported {outcome}")
+
+
+class World:
+    """One execution."""
+
+    def __init__(self, base: Base) -> None:
+        self.base = base
+        self.store = MemoryStore(FakeClock())
+        self.store.data = dict(base.store.data)
+        self.disk = MemoryDisk(FakeClock())
+        self.disk.nodes = dict(base.disk.nodes)
+        self.monitor = Monitor(base.scenario, self.store, self.disk, base.states)
+        self.monitor.copy_from(base.monitor)
+        self._trace: list[tuple[Any, ...]] = []
+        self._coroutines: dict[str, _Coroutine] = {}
+        self._current: str | None = None
+        self._running: _Coroutine | None = None
+        self._network: dict[str, tuple[Actor, str, bytes]] = {}
+        self._main = getcurrent()
+        self._afterwards = 0
+        self._violation: Violation | None = None
+        IDS.world = self
+
+    def begin(self) -> World:
+        """Start every run, up to its first act."""
+        for pid, actor in enumerate(self.base.scenario.actors, 1):
+            coroutine = _Coroutine(actor, pid)
+            coroutine.greenlet = greenlet(self._body(coroutine), self._main)
+            self._coroutines[actor.name] = coroutine
+            self._resume(coroutine, None)
+        return self
+
+    def trace(self) -> list[str]:
+        """What happened so far, a line for each act."""
+        return [_line(*happened) for happened in self._trace]
+
+    # ── what can happen ─────────────────────────────────────────────────────────────────────────
+
+    def options(self) -> list[Option]:
+        found: list[Option] = []
+        live = [c for c in self._coroutines.values() if not c.ended and not c.killed]
+        current = next((c for c in live if c.actor.name == self._current), None)
+        if current is not None:
+            found += self._options_of(current, FREE, continues=True)
+        for other in live:
+            if other is not current:
+                found += self._options_of(other, FREE if current is None else SWITCH, continues=False)
+        # What a killed run leaves is what it changed: before each further look it leaves the same.
+        if current is not None and current.changed:
+            name = current.actor.name
+            found.append(
+                Option(Choice("kill", name), KILL, Footprint(writes=frozenset({life(name)})), continues=False)
+            )
+        for name, (actor, key, _) in self._network.items():
+            footprint = of_store(self.store, "create", (key,), f"{actor.name} late")
+            found.append(Option(Choice("deliver", name), FREE, footprint, continues=False))
+        return found
+
+    def _options_of(self, coroutine: _Coroutine, cost: Budget, *, continues: bool) -> list[Option]:
+        act = coroutine.act
+        assert act is not None
+        name = coroutine.actor.name
+        footprint = self._footprint(act, name)
+
+        def option(variant: str, price: Budget) -> Option:
+            return Option(Choice("step", name, variant), cost.and_also(price), footprint, continues)
+
+        found = [option("", FREE)]
+        if act.side == "life" and self._lives(act.args[0]):
+            found.append(option("dead", MISJUDGE))
+        if act.side == "store" and act.name == "create" and not coroutine.outage:
+            found += [option(loss, LOSE) for loss in LOSSES]
+        return found
+
+    def _footprint(self, act: _Act, actor: str) -> Footprint:
+        if act.side == "life":
+            other = self._of_pid(act.args[0])
+            reads = frozenset() if other is None else frozenset({life(other.actor.name)})
+            return Footprint(reads=reads, writes=frozenset({life(actor)}))
+        if act.side == "store":
+            return of_store(self.store, act.name, act.args, actor)
+        return of_disk(self.disk, act.name, act.args, actor)
+
+    def do(self, choice: Choice) -> None:
+        if choice.act == "deliver":
+            actor, key, data = self._network.pop(choice.actor)
+            made = self.store.create(key, data)
+            self._trace.append((actor.name, "create", (key,), "late", made))
+            if made:
+                self.monitor.stored(key)
+            return
+        coroutine = self._coroutines[choice.actor]
+        if choice.act == "kill":
+            coroutine.killed = True
+            self.monitor.killed(coroutine.actor)
+            self._current = None
+            self._trace.append((choice.actor, "killed"))
+            return
+        self._current = choice.actor
+        act = coroutine.act
+        assert act is not None
+        coroutine.changed = act.name in CHANGES and bool(self._footprint(act, choice.actor).adds)
+        self._resume(coroutine, choice.variant)
+        if self._violation is not None:
+            raise self._violation
+
+    def state(self) -> int:
+        runs = tuple("killed" if c.killed else (c.seen, c.outage, c.ended) for c in self._coroutines.values())
+        return hash(
+            (
+                frozenset(self.store.data.items()),
+                frozenset(self.disk.nodes.items()),
+                runs,
+                self._current,
+                frozenset(self._network),
+                self.monitor.memory(),
+            )
+        )
+
+    def finish(self) -> None:
+        state = self.state()
+        if state in self.base.final:
+            return
+        self.base.final.add(state)
+        self.monitor.settled(self._alone_for)
+
+    def drop(self) -> None:
+        for coroutine in self._coroutines.values():
+            assert coroutine.greenlet is not None
+            coroutine.dropped = True
+            if not coroutine.greenlet.dead:
+                coroutine.greenlet.throw(GreenletExit())
+
+    # ── runs ────────────────────────────────────────────────────────────────────────────────────
+
+    def alone(self, actor: Actor) -> str:
+        """Run with nobody else there, and everybody else dead."""
+        coroutine = _Coroutine(actor, 99)
+        self.monitor.actors[actor.run] = actor
+
+        def watch(side: str) -> Callable[[str, tuple[Any, ...], Callable[[], Any]], Any]:
+            def act(name: str, args: tuple[Any, ...], call: Callable[[], Any]) -> Any:
+                result = call()
+                self._trace.append((actor.name, name, args, "", result))
+                if name in CHANGES:
+                    if side == "disk":
+                        self.monitor.moved(actor)
+                    else:
+                        for key in [args[0]] if isinstance(args[0], str) else args[0]:
+                            self.monitor.stored(key)
+                return result
+
+            return act
+
+        self._running = coroutine
+        outcome = _outcome(
+            lambda: self._run(
+                coroutine,
+                intercepted(self.store, watch("store")),
+                intercepted(self.disk, watch("disk")),
+                lambda _: False,
+            )
+        )
+        self.monitor.ended(actor, outcome)
+        return outcome
+
+    def _alone_for(self, job: Job, purpose: str) -> str:
+        self._afterwards += 1
+        return self.alone(Actor(f"{purpose} {self._afterwards} afterwards", job, purpose))
+
+    def _body(self, coroutine: _Coroutine) -> Callable[[str | None], None]:
+        def body(_: str | None) -> None:
+            actor = coroutine.actor
+            outcome = _outcome(
+                lambda: self._run(
+                    coroutine,
+                    intercepted(self.store, self._stop_before("store", coroutine)),
+                    intercepted(self.disk, self._stop_before("disk", coroutine)),
+                    lambda owner: bool(self._stop(coroutine, "life", "lives", (owner.pid,), lambda: None)),
+                )
+            )
+            coroutine.ended = True
+            coroutine.act = None
+            self._trace.append((actor.name, f"ended, {outcome}"))
+            try:
+                self.monitor.ended(actor, outcome)
+            except Violation as violation:
+                self._violation = violation
+
+        return body
+
+    def _run(
+        self, coroutine: _Coroutine, store: MemoryStore, disk: MemoryDisk, is_alive: Callable[[Owner], bool]
+    ) -> str:
+        actor = coroutine.actor
+        scenario = self.base.scenario
+        setting = Setting(
+            store,
+            Places(PIPE),
+            disk,
+            staging_root=f"{PIPE}/.ubunye/staging" if scenario.shared_disk else None,
+            owner=coroutine.owner,
+            is_alive=is_alive,
+            heartbeat=False,
+        )
+        batch = actor.job.batch
+        if actor.purpose == RELEASE:
+            leases.release(setting, leases.look(setting, batch.task, batch.key))
+            return RELEASED
+        outputs = actor.job.outputs
+        asked = Request(
+            batch,
+            run=actor.run,
+            purpose=actor.purpose,
+            outputs={o.name: (o.mode, o.path, "files") for o in outputs},
+            appends=any(appends(o.mode) for o in outputs),
+        )
+        coroutine.ids = max(coroutine.ids, 1)
+        run = open_run(setting, asked)
+        if run is None:
+            return SKIPPED
+        with run:
+            for output in outputs:
+                staging = run.output(output.name, output.mode, output.path)
+                assert staging is not None
+                folder = staging.folder.as_posix()
+                for index, part in enumerate(output.parts):
+                    if part:
+                        disk.make_folders(f"{folder}/{part}")
+                    path = "/".join(filter(None, (folder, part, staging.part_name(index, ".csv"))))
+                    disk.write(path, b"rows")
+            if actor.fails:
+                raise ValueError("the user's code fails")
+        return SUCCESS
+
+    # ── one act ─────────────────────────────────────────────────────────────────────────────────
+
+    def _stop_before(
+        self, side: str, coroutine: _Coroutine
+    ) -> Callable[[str, tuple[Any, ...], Callable[[], Any]], Any]:
+        def act(name: str, args: tuple[Any, ...], call: Callable[[], Any]) -> Any:
+            if name == "delete":
+                for key in list(args[0]):
+                    self._stop(coroutine, side, name, (key,), functools.partial(self.store.delete, [key]))
+                return None
+            if name == "make_folders":
+                return self._make_folders(coroutine, args[0].rstrip("/"))
+            if name.startswith("sync_"):
+                args = (tuple(args[0]),)
+            elif side == "disk":
+                args = tuple(a.rstrip("/") if isinstance(a, str) else a for a in args)
+            return self._stop(coroutine, side, name, args, call)
+
+        return act
+
+    def _make_folders(self, coroutine: _Coroutine, path: str) -> None:
+        """One step for each folder that is missing, as the operating system does it."""
+        while not self._stop(coroutine, "disk", "look", (path,), lambda: path in self.disk.nodes):
+            missing = []
+            at = path
+            while at not in self.disk.nodes:
+                missing.append(at)
+                at = posixpath.dirname(at)
+            for folder in reversed(missing):
+                make = functools.partial(self.disk.make_folder, folder)
+                with contextlib.suppress(FileExistsError, FileNotFoundError):
+                    self._stop(coroutine, "disk", "make_folder", (folder,), make)
+
+    def _stop(
+        self, coroutine: _Coroutine, side: str, name: str, args: tuple[Any, ...], call: Callable[[], Any]
+    ) -> Any:
+        if coroutine.dropped:
+            raise GreenletExit
+        coroutine.act = _Act(side, name, args)
+        variant = self._main.switch()
+        try:
+            if side == "life":
+                result = self._lives(args[0]) and variant != "dead"
+            else:
+                result = self._carry_out(coroutine, variant, name, args, call)
+        except OSError as error:
+            self._note(coroutine, name, args, (type(error).__name__, error.errno), variant)
+            raise
+        seen = tuple(result) if isinstance(result, list) else result
+        self._note(coroutine, name, args, seen, variant)
+        if name in CHANGES:
+            self._look(side, coroutine.actor, args)
+        return result
+
+    def _look(self, side: str, actor: Actor, args: tuple[Any, ...]) -> None:
+        # Raised by the scheduler: inside a run the core would take it for a failure of its own.
+        try:
+            if side == "store":
+                self.monitor.stored(args[0])
+            else:
+                self.monitor.moved(actor)
+        except Violation as violation:
+            self._violation = violation
+
+    def _carry_out(
+        self, coroutine: _Coroutine, variant: str, name: str, args: tuple[Any, ...], call: Callable[[], Any]
+    ) -> Any:
+        if coroutine.outage and name in ("create", "read"):
+            coroutine.outage -= 1
+            raise OSError(errno.EIO, "no answer")
+        if name != "create" or not variant:
+            return call()
+        fate, comma, outage = variant.partition(", ")
+        coroutine.outage = OUTAGES[comma + outage]
+        self.monitor.unanswered.add(coroutine.actor.run)
+        key, data = args
+        if fate == "made":
+            call()
+            self._look("store", coroutine.actor, args)
+        elif fate == "made later":
+            self._network[f"{coroutine.actor.name} {coroutine.ids}"] = (coroutine.actor, key, data)
+        raise OSError(errno.EIO, "no answer")
+
+    def _note(self, coroutine: _Coroutine, name: str, args: tuple[Any, ...], seen: Any, variant: str) -> None:
+        coroutine.seen = hash((coroutine.seen, name, seen, variant))
+        self._trace.append((coroutine.actor.name, name, args, variant, seen))
+
+    def _resume(self, coroutine: _Coroutine, variant: str | None) -> None:
+        assert coroutine.greenlet is not None
+        self._running = coroutine
+        coroutine.greenlet.switch(variant)
+
+    def _lives(self, pid: int) -> bool:
+        other = self._of_pid(pid)
+        return other is not None and not other.killed and not other.ended
+
+    def _of_pid(self, pid: int) -> _Coroutine | None:
+        return next((c for c in self._coroutines.values() if c.owner.pid == pid), None)
+
+    def next_id(self) -> str:
+        """The next id that the running coroutine makes: the first is its run's."""
+        coroutine = self._running
+        assert coroutine is not None
+        coroutine.ids += 1
+        return hex_id(coroutine.actor.name, coroutine.ids - 1)
+
+
+def _outcome(run: Callable[[], str]) -> str:
+    try:
+        return run()
+    except GreenletExit:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a run reports is looked at by the monitor
+        return type(error).__name__
+
+
+def _line(actor: str, name: str, args: tuple[Any, ...] = (), variant: str = "", seen: Any = None) -> str:
+    shown = " ".join(a if isinstance(a, str) else "…" if isinstance(a, bytes) else str(a) for a in args)
+    result = f" → {seen!r:.70}" if args else ""
+    how = f" ({variant})" if variant else ""
+    return f"{actor}: {name} {shown}{how}{result}".replace(f"{PIPE}/", "")
+
+
+class _Ids:
+    """Stands in for the module ``uuid``."""
+
+    def __init__(self) -> None:
+        self.world: World | None = None
+
+    def uuid4(self) -> _Ids:
+        return self
+
+    @property
+    def hex(self) -> str:
+        assert self.world is not None
+        return self.world.next_id()
+
+
+IDS = _Ids()
+
+
+def _now() -> str:
+    return "2026-11-02T03:00:00Z"
+
+
+@contextlib.contextmanager
+def determined() -> Iterator[None]:
+    """Ids and times that depend on the execution alone, and no log lines: millions of runs would say them."""
+    logger = logging.getLogger("airflow_provider_ubunye")
+    disabled = logger.disabled
+    logger.disabled = True
+    try:
+        with (
+            mock.patch.object(log, "uuid", IDS),
+            mock.patch.object(request, "uuid", IDS),
+            mock.patch.object(log, "utc_now", _now),
+            mock.patch.object(Lease, "kept_alive", contextlib.nullcontext),
+        ):
+            yield
+    finally:
+        logger.disabled = disabled
