@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import signal
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -337,23 +335,6 @@ def test_what_starting_loads(shop: Shop, call: list[str], ours: set[str]) -> Non
     name = "airflow_provider_ubunye"
     assert {m.removeprefix(name + ".") for m in modules if m.startswith(name + ".")} == ours
     assert {m for m in modules if m.partition(".")[0] in HEAVY} == set()
-
-
-@pytest.mark.parametrize("call", [["--help"], ["leases", "list"]])
-def test_starting_costs_at_most_one_and_a_half_times_click(shop: Shop, call: list[str]) -> None:
-    shop.do("run", "-dt", DAY)
-    args = [*call, *(["-d", str(shop.root)] if call[0] == "leases" else [])]
-    program = "import sys; from airflow_provider_ubunye.cli import main; sys.exit(main())"
-    ratios = [cpu(program, *args) / cpu("import click") for _ in range(15)]
-    assert statistics.median(ratios) <= 1.5, sorted(ratios)
-
-
-def cpu(program: str, *args: str) -> float:
-    """Seconds of processor time that a Python program takes."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", program, *args], check=True, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def test_the_installed_program(shop: Shop) -> None:
