@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from airflow_provider_ubunye.core.localdisk import (
+    again_if_swept,
     retry_in_use,
     same_inheritance,
     sync_file,
@@ -23,8 +24,6 @@ from airflow_provider_ubunye.core.localdisk import (
 
 SYNC_ONE_BY_ONE = 8
 """Up to this many files or folders are synced one by one; more of them by one sync of the file system."""
-
-_TRIES = 100
 
 
 @dataclass(frozen=True)
@@ -96,15 +95,8 @@ class LocalDisk:
         os.mkdir(path)
 
     def make_folders(self, path: str) -> None:
-        for left in reversed(range(_TRIES)):
-            try:
-                os.makedirs(path, exist_ok=True)
-            except FileNotFoundError:
-                # Another run removed a parent, empty as it was, before the folder below it was made.
-                if not left:
-                    raise
-            else:
-                return
+        # Another run may remove a folder on the way, empty as it is, before the one below it is made.
+        again_if_swept(lambda: _make_folders(path))
 
     def rename(self, source: str, target: str) -> None:
         os.rename(source, target)
@@ -178,6 +170,16 @@ class LocalDisk:
             return
         for path in paths:
             one(path)
+
+
+def _make_folders(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except FileExistsError:
+        if os.path.lexists(path):
+            raise
+        # It was there, and went before that could be seen.
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
 
 
 def _item(name: str, status: os.stat_result) -> Item:

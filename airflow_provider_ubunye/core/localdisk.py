@@ -19,6 +19,10 @@ IN_USE_SECONDS = 2.0
 """For how long a file that Windows says is in use is tried again (reference, F-048)."""
 
 
+SWEPT_TRIES = 100
+"""How often something that others sweep away is made again."""
+
+
 def retry_in_use(act: Callable[[], T]) -> T:
     """Carry out ``act``; on Windows, try again for two seconds while the file is in use elsewhere.
 
@@ -34,6 +38,19 @@ def retry_in_use(act: Callable[[], T]) -> T:
             if time.monotonic() >= end:
                 raise
             time.sleep(0.05)
+
+
+def again_if_swept(act: Callable[[], T]) -> T:
+    """Carry out ``act``; again when it finds gone what it made itself a moment ago, a temp file or a folder.
+
+    Whoever sweeps away what a kill left can't tell it from what a live run is just making.
+
+    :raises FileNotFoundError: it goes again and again, or something else is missing.
+    """
+    for _ in range(SWEPT_TRIES):
+        with contextlib.suppress(FileNotFoundError):
+            return act()
+    return act()
 
 
 def sync_folder(path: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from airflow_provider_ubunye.core.batch import check_task
 from airflow_provider_ubunye.core.errors import StateUnreadable
-from airflow_provider_ubunye.core.localdisk import retry_in_use
+from airflow_provider_ubunye.core.localdisk import again_if_swept, retry_in_use
 
 RECORD_VERSION = 3
 """2 is the older Ubunye's; its records are read."""
@@ -33,7 +33,6 @@ _ANY_TEXT = "surrogatepass"
 """A record never fails for its text: a file name or a user's message may hold what UTF-8 has no bytes for."""
 
 _TEMP = ".tmp"
-_TRIES = 20
 _PLAIN = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
@@ -124,27 +123,7 @@ class FileRecords:
         folder = path.parent / _TEMP
         key = record.batch_key or ""
         prefix = f"{key if _PLAIN.fullmatch(key) else record.run_id}."
-        for left in reversed(range(_TRIES)):
-            folder.mkdir(parents=True, exist_ok=True)
-            for name in os.listdir(folder):
-                if name.startswith(prefix):
-                    (folder / name).unlink(missing_ok=True)
-            temp = folder / f"{prefix}{uuid.uuid4().hex}"
-            try:
-                with open(temp, "xb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                retry_in_use(lambda temp=temp: os.replace(temp, path))  # type: ignore[misc]
-            except FileNotFoundError:
-                # Swept away by a run that took the batch over: once more.
-                if left:
-                    continue
-                raise
-            except BaseException:
-                temp.unlink(missing_ok=True)
-                raise
-            return
+        again_if_swept(lambda: _replace(path, folder, prefix, data))
 
     def load(self, task: str, run_id: str) -> RunRecord | None:
         path = self._path(task, run_id)
@@ -175,6 +154,24 @@ class FileRecords:
         if not _PLAIN.fullmatch(run_id):
             raise StateUnreadable(f"{run_id[:80]!r} is no run id", where=str(self.root))
         return self.root.joinpath(*check_task(task).split("/"), f"{run_id}.json")
+
+
+def _replace(path: Path, folder: Path, prefix: str, data: bytes) -> None:
+    """Write a file whole, by way of ``folder``, in which what begins with ``prefix`` is swept first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in os.listdir(folder):
+        if name.startswith(prefix):
+            (folder / name).unlink(missing_ok=True)
+    temp = folder / f"{prefix}{uuid.uuid4().hex}"
+    try:
+        with open(temp, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        retry_in_use(lambda: os.replace(temp, path))
+    except BaseException:
+        temp.unlink(missing_ok=True)
+        raise
 
 
 def _parse(data: bytes, where: str) -> RunRecord:

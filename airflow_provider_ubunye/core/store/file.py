@@ -17,7 +17,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 
-from airflow_provider_ubunye.core.localdisk import LINUX, retry_in_use, sync_folder
+from airflow_provider_ubunye.core.localdisk import LINUX, again_if_swept, retry_in_use, sync_folder
 
 NETWORK_CACHING = 60.0
 """Seconds for which an NFS or SMB client may show an old state (their attribute caches' usual limit)."""
@@ -44,7 +44,6 @@ _NO_LINKS = frozenset(
 )
 _TEMP = ".tmp-"
 _INSIDE = "entry"
-_TRIES = 20
 
 
 class FileStore:
@@ -66,25 +65,22 @@ class FileStore:
 
     def create(self, key: str, data: bytes) -> bool:
         path = self._path(key)
-        for left in reversed(range(_TRIES)):
-            self._make_folder(os.path.dirname(path))
-            temp = self._temp(path)
-            try:
-                _write_durably(temp, data)
-                won = _name(temp, path)
-            except FileNotFoundError:
-                # The holder that pruned the batch swept this temp file away: once more.
-                if left:
-                    continue
-                raise
-            except OSError:
-                with contextlib.suppress(OSError):
-                    _remove(temp)
-                raise
-            if won:
-                sync_folder(os.path.dirname(path))
-            return won
-        raise AssertionError("unreachable")  # pragma: no cover
+        # The holder that prunes the batch sweeps this temp file away.
+        won = again_if_swept(lambda: self._create(path, data))
+        if won:
+            sync_folder(os.path.dirname(path))
+        return won
+
+    def _create(self, path: str, data: bytes) -> bool:
+        self._make_folder(os.path.dirname(path))
+        temp = self._temp(path)
+        try:
+            _write_durably(temp, data)
+            return _name(temp, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                _remove(temp)
+            raise
 
     def read(self, key: str) -> bytes | None:
         path = self._path(key)
@@ -131,25 +127,21 @@ class FileStore:
         folder = folder if os.path.isdir(folder) else os.path.dirname(path)
         self._make_folder(os.path.dirname(path))
         self._make_folder(folder)
-        for left in reversed(range(_TRIES)):
-            temp = os.path.join(folder, _TEMP + uuid.uuid4().hex)
-            try:
-                # Whoever sleeps between its check and its rename loses its temp file to the next put here,
-                # and is asked again.
-                _sweep(folder)
-                _write_durably(temp, data)
-                check()
-                retry_in_use(lambda temp=temp: os.replace(temp, path))  # type: ignore[misc]
-            except FileNotFoundError:
-                # Swept away by another put, or by a run that pruned the batch: once more.
-                if left:
-                    continue
-                raise
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    _remove(temp)
-                raise
-            return
+        again_if_swept(lambda: self._put(path, folder, data, check))
+
+    def _put(self, path: str, folder: str, data: bytes, check: Callable[[], None]) -> None:
+        temp = os.path.join(folder, _TEMP + uuid.uuid4().hex)
+        try:
+            # Whoever sleeps between its check and its rename loses its temp file to the next put here,
+            # and is asked again.
+            _sweep(folder)
+            _write_durably(temp, data)
+            check()
+            retry_in_use(lambda: os.replace(temp, path))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                _remove(temp)
+            raise
 
     def beat(self, key: str) -> bool:
         try:
@@ -165,21 +157,19 @@ class FileStore:
             beaten = os.stat(path).st_mtime
         except (FileNotFoundError, NotADirectoryError):
             return None
-        for left in reversed(range(_TRIES)):
-            probe = self._temp(path)
-            try:
-                with open(probe, "xb"):
-                    pass
-                os.utime(probe, None)
-                return os.stat(probe).st_mtime - beaten
-            except FileNotFoundError:
-                # Swept away by a run that pruned the batch: once more.
-                if not left:
-                    raise
-            finally:
-                with contextlib.suppress(OSError):
-                    os.unlink(probe)
-        raise AssertionError("unreachable")  # pragma: no cover
+        return again_if_swept(lambda: self._now(path)) - beaten
+
+    def _now(self, path: str) -> float:
+        """The time by the clock of the disk that holds ``path``."""
+        probe = self._temp(path)
+        try:
+            with open(probe, "xb"):
+                pass
+            os.utime(probe, None)
+            return os.stat(probe).st_mtime
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(probe)
 
     def _path(self, key: str) -> str:
         return os.path.join(self.root, *key.split("/"))
