@@ -36,6 +36,31 @@ def test_folders_are_made_and_removed_while_empty(disk: LocalDisk, tmp_path: Pat
     assert not disk.remove_folder(str(tmp_path / "file"))
 
 
+def test_a_folder_that_others_remove_while_it_is_made_is_made_again(
+    disk: LocalDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a" / "b"
+    real = os.mkdir
+    gone: list[str] = []
+
+    def mkdir(name: str, mode: int = 0o777) -> None:
+        if not gone and name == str(path):
+            gone.append("the folder above")
+            os.rmdir(tmp_path / "a")
+        elif len(gone) == 1 and name == str(path):
+            gone.append("itself, that another had made just then")
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        real(name, mode)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    disk.make_folders(str(path))
+    assert len(gone) == 2
+    assert path.is_dir()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(FileExistsError):
+        disk.make_folders(str(tmp_path / "file"))
+
+
 def test_a_folder_whose_removal_is_refused_is_an_error(
     disk: LocalDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

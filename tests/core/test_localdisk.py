@@ -10,6 +10,8 @@ import pytest
 
 from airflow_provider_ubunye.core import localdisk as module
 from airflow_provider_ubunye.core.localdisk import (
+    SWEPT_TRIES,
+    again_if_swept,
     retry_in_use,
     same_inheritance,
     sync_file,
@@ -47,6 +49,27 @@ def test_on_windows_a_file_in_use_is_tried_again_for_a_while(monkeypatch: pytest
     with pytest.raises(PermissionError):
         retry_in_use(act)
     assert len(calls) > 1
+
+
+def test_what_others_sweep_away_is_made_again_and_not_for_ever() -> None:
+    calls: list[int] = []
+
+    def swept() -> int:
+        calls.append(1)
+        if len(calls) < 3:
+            raise FileNotFoundError
+        return len(calls)
+
+    assert again_if_swept(swept) == 3
+
+    def always() -> None:
+        calls.append(1)
+        raise FileNotFoundError
+
+    calls.clear()
+    with pytest.raises(FileNotFoundError):
+        again_if_swept(always)
+    assert len(calls) == SWEPT_TRIES + 1
 
 
 def test_files_and_folders_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -330,6 +330,13 @@ def test_a_record_that_says_success_finishes_the_batch_by_itself(tmp_path: Path)
     assert older.files() == older.before
 
 
+def test_without_records_an_older_run_is_judged_by_its_marks_alone(tmp_path: Path) -> None:
+    older = Older(tmp_path, "lease-killed-landed")
+    done = older.run(setting=older.shop.setting(records=None))
+    assert done is not None
+    assert len(older.files()) == 2
+
+
 def test_a_taken_over_run_finds_the_mark_that_its_own_version_looks_for(tmp_path: Path) -> None:
     older = Older(tmp_path, "lease-killed-claimed", state=SILENT)
     run = older.document(LEASE)["run_id"]

@@ -70,9 +70,7 @@ def test_a_recorded_path_that_leaves_the_use_case_folder_is_refused(tmp_path: Pa
         Places(tmp_path).path(Place("usecase", path))
 
 
-@pytest.mark.parametrize(
-    "path", ["", "lake", "../lake", "/a/../b", "/a//b", "/a/", "/", "//", "/a\0b", "//a"]
-)
+@pytest.mark.parametrize("path", ["", "lake", "../lake", "/a/../b", "/a//b", "/a/", "/", "//", "/a\0b"])
 def test_a_recorded_path_that_is_not_clean_is_refused(path: str) -> None:
     """Field case 34."""
     with pytest.raises(NotTakenBack):
