@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -19,6 +20,7 @@ from airflow_provider_ubunye.core.errors import StateUnreadable, UbunyeError, Us
 from airflow_provider_ubunye.core.where import STATE, STATE_FOLDER, setting_for, state_uri
 from airflow_provider_ubunye.hooks.context import attempt_of, current_context, rerun_asked
 from airflow_provider_ubunye.hooks.failures import as_airflow
+from airflow_provider_ubunye.hooks.stopping import interruptible
 from airflow_provider_ubunye.taskrun import TaskRun
 
 DEFAULT_CONN = "ubunye_default"
@@ -158,23 +160,27 @@ class UbunyeHook(BaseHook):
         try:
             ruling = self.ruling(rerun=rerun, on_finished=on_finished, on_clear=on_clear)
             where = self.where(usecase_dir, lineage=lineage)
-            with api.batch_run(
-                task,
-                dt=given_dt(dt),
-                dtf=dtf,
-                mode=mode,
-                variables=variables,
-                batch=batch,
-                rerun=ruling.rerun,
-                state=where.state,
-                usecase_dir=where.usecase_dir,
-                lineage=lineage,
-                lineage_dir=where.lineage_dir,
-                wait=wait,
-                takeover_seconds=self.settings.takeover_seconds,
-                attempt=recorded(ruling),
-                policy=ruling,
-            ) as run:
+            stoppable = interruptible(signal.SIGINT, signal.SIGTERM)
+            with (
+                stoppable,
+                api.batch_run(
+                    task,
+                    dt=given_dt(dt),
+                    dtf=dtf,
+                    mode=mode,
+                    variables=variables,
+                    batch=batch,
+                    rerun=ruling.rerun,
+                    state=where.state,
+                    usecase_dir=where.usecase_dir,
+                    lineage=lineage,
+                    lineage_dir=where.lineage_dir,
+                    wait=wait,
+                    takeover_seconds=self.settings.takeover_seconds,
+                    attempt=recorded(ruling),
+                    policy=ruling,
+                ) as run,
+            ):
                 if run.done_by is not None:
                     self.log.info("%s: %s; nothing is added.", task, ruling.already)
                 yield run

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import signal
-import threading
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from airflow_provider_ubunye.core.decide import Decision
 from airflow_provider_ubunye.core.errors import BatchFinished, RunLeaseHeld, UbunyeError
 from airflow_provider_ubunye.hooks.context import AUTO, dt_of, no_date
 from airflow_provider_ubunye.hooks.failures import as_airflow, one_line
+from airflow_provider_ubunye.hooks.stopping import interruptible
 from airflow_provider_ubunye.hooks.ubunye import DEFAULT_CONN, UbunyeHook, given_dt
 from airflow_provider_ubunye.triggers.ubunye import TIMEOUT, waits_for
 
@@ -182,22 +182,15 @@ class UbunyeBaseOperator(BaseOperator):
 
     @contextlib.contextmanager
     def _stoppable(self) -> Iterator[None]:
-        """While the work is done, let :meth:`on_kill` and a lost lease break into it.
-
-        Airflow takes Python's handler of SIGINT away, and with it the way in which the heartbeat's thread tells
-        the main one that the lease is lost.
-        """
+        """While the work is done, let :meth:`on_kill` and a lost lease break into it."""
         if self._killed:
             raise KeyboardInterrupt
-        main = threading.current_thread() is threading.main_thread()
-        before = signal.signal(signal.SIGINT, signal.default_int_handler) if main else None
         self._working = True
         try:
-            yield
+            with interruptible(signal.SIGINT):
+                yield
         finally:
             self._working = False
-            if main:
-                signal.signal(signal.SIGINT, before)
 
     def _found_done(self, hook: UbunyeHook, ruling: Ruling) -> dict[str, Any]:
         """What the run that finished the batch did, as this task's own result."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from airflow_provider_ubunye.core.errors import UsageError
 from airflow_provider_ubunye.get_provider_info import get_provider_info
 from airflow_provider_ubunye.hooks import ubunye
+from airflow_provider_ubunye.hooks.stopping import interruptible
 from airflow_provider_ubunye.hooks.ubunye import Settings, UbunyeHook
 
 FRAME = pd.DataFrame({"id": [1, 2]})
@@ -160,6 +164,46 @@ def test_an_error_of_the_block_is_the_users(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         broken()
     assert not list(tmp_path.glob("lake/*.parquet"))
+
+
+def test_told_to_stop(tmp_path: Path) -> None:
+    """A function is not told by Airflow; on SIGTERM it would go on."""
+
+    def stopped() -> None:
+        with UbunyeHook().run("shop/daily/load", dt="2026-11-01", usecase_dir=str(tmp_path)) as run:
+            run.append(FRAME, tmp_path / "lake")
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(AirflowException, match="was interrupted; what it wrote is taken back"):
+        stopped()
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert not list(tmp_path.glob("lake/*.parquet"))
+
+
+def test_only_the_first_signal_is_raised() -> None:
+    def twice() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            done.append("taken back")
+
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt), interruptible(signal.SIGTERM):
+        twice()
+    assert done == ["taken back"]
+
+
+def test_in_another_thread_nothing_changes() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        before = signal.getsignal(signal.SIGTERM)
+
+        def inside() -> object:
+            with interruptible(signal.SIGTERM):
+                return signal.getsignal(signal.SIGTERM)
+
+        assert pool.submit(inside).result() is before
 
 
 def test_a_held_batch_may_be_tried_again(tmp_path: Path) -> None:
