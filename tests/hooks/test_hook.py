@@ -16,8 +16,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from airflow_provider_ubunye.core.errors import UsageError
 from airflow_provider_ubunye.get_provider_info import get_provider_info
 from airflow_provider_ubunye.hooks import ubunye
+from airflow_provider_ubunye.hooks.settings import Settings
 from airflow_provider_ubunye.hooks.stopping import interruptible
-from airflow_provider_ubunye.hooks.ubunye import Settings, UbunyeHook
+from airflow_provider_ubunye.hooks.ubunye import UbunyeHook
 
 FRAME = pd.DataFrame({"id": [1, 2]})
 
