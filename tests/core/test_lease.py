@@ -508,3 +508,53 @@ def test_a_torn_entry_refuses_in_a_sentence_and_is_never_taken_for_absent(shop: 
     assert error.value.exit_code == 5
     assert "00000001.json" in str(error.value.where)
     assert shop.files() == []
+
+
+def in_doubt(log: BatchLog) -> tuple[Faults, Lease, bytes]:
+    """A lease whose ``done`` was neither answered nor found; the entry may still be under way."""
+    faults = Faults(log.store)
+    lease = take(BatchLog(faults.store, log.prefix))
+    faults.fail("create", after=True)
+    faults.fail("read")
+    with pytest.raises(StoreBroken):
+        lease.append("done", {"named": True})
+    data = log.store.read(log.entry_key(2))
+    assert data is not None
+    log.store.delete([log.entry_key(2)])
+    faults.heal()
+    return faults, lease, data
+
+
+def test_doubt_ends_with_the_entry_that_arrives_while_its_number_is_taken(log: BatchLog) -> None:
+    _, lease, late = in_doubt(log)
+    arrived: list[str] = []
+
+    def arrive(name: str, args: tuple[Any, ...], act: Callable[[], Any]) -> Any:
+        if name == "create" and not arrived:
+            arrived.append(args[0])
+            assert log.store.create(args[0], late)
+        return act()
+
+    lease.log = BatchLog(intercepted(log.store, arrive), log.prefix)
+    lease.end_doubt()
+    assert arrived == [log.entry_key(2)]
+    assert (lease.state.number, holder_of(lease.state).phase, lease.lost) == (2, "done", False)
+
+
+def test_doubt_ends_with_a_takeover(log: BatchLog) -> None:
+    _, lease, _ = in_doubt(log)
+    take(BatchLog(log.store, log.prefix), OTHER)
+    with pytest.raises(LeaseLost, match="taken over"):
+        lease.end_doubt()
+    assert not lease.committed
+
+
+def test_doubt_that_never_ends_is_a_lost_lease(log: BatchLog) -> None:
+    _, lease, _ = in_doubt(log)
+
+    def lose(name: str, args: tuple[Any, ...], act: Callable[[], Any]) -> Any:
+        return False if name == "create" else act()
+
+    lease.log = BatchLog(intercepted(log.store, lose), log.prefix)
+    with pytest.raises(LeaseLost, match="faster than it can be read"):
+        lease.end_doubt()

@@ -567,3 +567,71 @@ def test_many_files_are_synced_by_one_call(shop: Shop, monkeypatch: pytest.Monke
     shop.run({f"a={n}": "1" for n in range(30)})
     assert count.syncs["syncfs"] == 2
     assert count.syncs["fsync"] < 30
+
+
+# ── at the edges of done ────────────────────────────────────────────────────────────────────────
+
+
+def test_a_done_that_was_never_answered_is_found_out_though_another_run_finished_it(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Field case 18: it counted, and whoever took over saw that: this run is a success."""
+    store = shop.store()
+    done_key = f"leases/{TASK}/{shop.batch().key}/00000003.json"
+    asked: list[str] = []
+
+    def lose(name: str, args: tuple[Any, ...], act: Callable[[], Any]) -> Any:
+        if args and args[0] == done_key and name in ("create", "read") and len(asked) < 6:
+            asked.append(name)
+            if len(asked) == 1:
+                assert act()
+                LIVE_RUNS.clear()
+                with pytest.raises(BatchFinished):
+                    shop.run({"": "2"})
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return act()
+
+    done = shop.run({"": "1"}, setting=shop.setting(store=intercepted(store, lose)))
+    assert asked == ["create"] * 5 + ["read"]
+    assert done is not None
+    assert "had committed the batch when it was stopped" in caplog.text
+    assert (shop.rows(), shop.debris()) == (["1"], [])
+    assert read(shop).outcome_of(done.run) == "success"
+
+
+def test_an_interrupt_of_the_last_prune_changes_nothing(shop: Shop) -> None:
+    interrupted: list[str] = []
+
+    def interrupt(name: str, args: tuple[Any, ...], act: Callable[[], Any]) -> Any:
+        if name == "delete" and not interrupted:
+            interrupted.append(name)
+            raise KeyboardInterrupt
+        return act()
+
+    done = shop.run({"": "1"}, setting=shop.setting(store=intercepted(shop.store(), interrupt)))
+    assert done is not None
+    assert done.stopped
+    assert len(shop.log_files()) == 1
+    assert (shop.rows(), shop.debris()) == (["1"], [])
+
+
+def test_a_child_process_that_leaves_the_block_changes_nothing(shop: Shop) -> None:
+    run = shop.open()
+    mine = run._pid
+    run._pid = 1
+    run.__exit__(None, None, None)
+    assert read(shop).holder is not None
+    run._pid = mine
+    run.__exit__(ValueError, ValueError("boo"), None)
+    assert read(shop).holder is None
+
+
+def test_an_overwrite_names_the_live_run_whose_files_it_leaves(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = "b" * 32
+    (shop.path() / "_ubunye-bbbbbbbbbbbb").mkdir(parents=True)
+    (shop.path() / f"part-00000-{other}.csv").write_text("landing")
+    shop.run({"": "1"}, mode="overwrite")
+    assert shop.rows() == ["1", "landing"]
+    assert "1 file(s) of run bbbbbbbb" in caplog.text

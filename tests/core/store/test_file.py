@@ -269,6 +269,9 @@ def test_a_folder_or_a_file_uri_names_a_store(tmp_path: Path) -> None:
         assert Path(store.where, "store.json").is_file()
     looked = open_store(str(tmp_path / "c"), testing=False)
     assert not Path(looked.where).exists()
+    (tmp_path / "d").write_text("a file")
+    with pytest.raises(StoreUnusable, match="Not a directory"):
+        open_store(str(tmp_path / "d"), testing=False)
 
 
 @pytest.mark.parametrize(
