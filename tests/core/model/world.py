@@ -66,6 +66,7 @@ class _Coroutine:
         self.dropped = False
         self.ended = False
         self.changed = False
+        self.inside = False
         self.killed = False
 
 
@@ -335,6 +336,11 @@ class World:
                 for key in list(args[0]):
                     self._stop(coroutine, side, name, (key,), functools.partial(self.store.delete, [key]))
                 return None
+            if name == "put":
+                # The store asks ``check`` itself, just before the content gets its name.
+                key, data, check = args
+                check()
+                args, call = (key, data), functools.partial(self.store.put, key, data)
             if name == "make_folders":
                 return self._make_folders(coroutine, args[0].rstrip("/"))
             if name.startswith("sync_"):
@@ -363,8 +369,10 @@ class World:
     ) -> Any:
         if coroutine.dropped:
             raise GreenletExit
+        assert not coroutine.inside, f"{name} inside another act: what is explored would not be every step"
         coroutine.act = _Act(side, name, args)
         variant = self._main.switch()
+        coroutine.inside = True
         try:
             if side == "life":
                 result = self._lives(args[0]) and variant != "dead"
@@ -373,6 +381,8 @@ class World:
         except OSError as error:
             self._note(coroutine, name, args, (type(error).__name__, error.errno), variant)
             raise
+        finally:
+            coroutine.inside = False
         seen = tuple(result) if isinstance(result, list) else result
         self._note(coroutine, name, args, seen, variant)
         if name in CHANGES:
