@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import importlib.metadata
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from airflow_provider_ubunye.core.errors import StateUnreadable, UsageError
+from airflow_provider_ubunye.core.errors import BatchFinished, StateUnreadable, UsageError
 from airflow_provider_ubunye.core.records import (
     ERROR,
     INTERRUPTED,
@@ -21,8 +23,9 @@ from airflow_provider_ubunye.core.records import (
     RunRecord,
     now_text,
 )
-from airflow_provider_ubunye.core.run import Run
-from tests.core.kit import TASK, Shop
+from airflow_provider_ubunye.core.run import Run, open_run
+from airflow_provider_ubunye.core.testing import Killed, intercepted
+from tests.core.kit import TASK, Shop, write
 
 RUN = "a" * 32
 OLDER = Path(__file__).parents[1] / "data" / "ubunye-0.8.0" / "record-success" / "lineage"
@@ -299,3 +302,26 @@ def test_without_records_nothing_is_written(shop: Shop) -> None:
     assert not (shop.state / "lineage").exists()
     shop.die("rename", batch=shop.batch("2026-11-02"))
     assert shop.run(setting=setting, batch=shop.batch("2026-11-02")) is not None
+
+
+def test_a_run_that_died_before_it_could_close_its_record_is_closed_as_the_success_it_was(shop: Shop) -> None:
+    dead: list[str] = []
+
+    def die(name: str, args: tuple[Any, ...], act: Callable[[], Any]) -> Any:
+        if dead or (name == "save" and args[0].status == SUCCESS):
+            dead.append(name)
+            raise Killed(name)
+        return act()
+
+    setting = shop.setting(heartbeat=False)
+    setting = dataclasses.replace(
+        setting, records=intercepted(setting.records, die), store=intercepted(setting.store, die)
+    )
+    run = open_run(setting, shop.request())
+    assert run is not None
+    with pytest.raises(Killed), run:
+        write(run.output("orders", "append", str(shop.path())), {"": "1"})
+    assert of(shop, run.id).status == RUNNING
+    with pytest.raises(BatchFinished):
+        shop.run()
+    assert of(shop, run.id).status == SUCCESS
