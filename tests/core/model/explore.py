@@ -2,9 +2,9 @@
 
 Two things prune it, neither of which loses a behaviour within the bound. **Sleep sets**: after a run was
 preempted before an act, it is resumed only once another run did something that the act's outcome can depend
-on. Only the act of the run that was going on is put to sleep, for then the schedule left out has an equal
-with no more preemptions. **Visited states**: a schedule that reaches a state (store, disk, what each run has
-seen so far, what the monitor remembers) with no more budget left than before is cut short.
+on. Only the act of the run that was going on is put to sleep, and a late create, for then the schedule left
+out has an equal with no more preemptions. **Visited states**: a schedule that reaches a state (store, disk,
+what each run has seen so far, what the monitor remembers) with no more budget left than before is cut short.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ class Option:
     choice: Choice
     cost: Budget
     footprint: Footprint
-    continues: bool
-    """Whether it is what happens when nothing intervenes, or a variant of it."""
+    sleeps: bool
+    """Whether, tried once, it need not be tried again before something it depends on has happened."""
 
 
 class World(Protocol):
     """What is explored. It begins anew with each execution and is deterministic in its choices."""
 
     def options(self) -> list[Option]:
-        """What can happen next, the undisturbed course first; none when all has ended."""
+        """What can happen next; none when all has ended."""
 
     def do(self, choice: Choice) -> None:
         """Let it happen. :raises Violation: an invariant is broken."""
@@ -171,8 +171,7 @@ def _after(node: _Node) -> tuple[Budget, dict[Choice, Footprint]]:
     left = node.budget.less(taken.cost)
     assert left is not None
     sleep = dict(node.sleep)
-    if not taken.continues:
-        sleep.update({o.choice: o.footprint for o in node.options[: node.index] if o.continues})
+    sleep.update({o.choice: o.footprint for o in node.options[: node.index] if o.sleeps})
     kept = {
         choice: footprint
         for choice, footprint in sleep.items()

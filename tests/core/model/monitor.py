@@ -18,7 +18,10 @@ SKIPPED = "skipped"
 RELEASED = "released"
 REFUSED = frozenset({"RunLeaseHeld", "BatchFinished"})
 FAILED = frozenset({"LeaseLost", "ValueError", "LandingFailed", "RunInterrupted"})
-UNKNOWN = frozenset({"StoreBroken", "StoreFailed", "StoreUnusable", "OSError"})
+UNANSWERED = frozenset(
+    {"StoreBroken", "StoreFailed", "StoreUnusable", "OSError", "LandingFailed", "FileNotFoundError"}
+)
+"""What a run may report that got no answer from the store: why, or what it met and could not find out about."""
 
 
 class Violation(AssertionError):
@@ -129,7 +132,7 @@ class Monitor:
     def _expected(self, actor: Actor, outcome: str) -> None:
         allowed = outcome in REFUSED | {SUCCESS, SKIPPED, RELEASED, "LeaseLost"}
         allowed |= outcome == "ValueError" and actor.fails
-        allowed |= outcome in UNKNOWN | {"LandingFailed"} and actor.run in self.unanswered
+        allowed |= outcome in UNANSWERED and actor.run in self.unanswered
         allowed |= outcome in self.scenario.expected
         if not allowed:
             raise Violation(f"{actor.name} reported {outcome}, for which there is no reason")

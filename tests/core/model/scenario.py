@@ -19,6 +19,11 @@ def hex_id(*parts: object) -> str:
     return hashlib.md5(repr(parts).encode(), usedforsecurity=False).hexdigest()
 
 
+LOST = ("made", "made later")
+OUT = tuple(f"{fate}, {how}" for fate in ("made", "not made", "made later") for how in ("out", "long out"))
+"""What becomes of a create whose answer is lost, and whether the store then stays away for a while."""
+
+
 @dataclass(frozen=True)
 class Output:
     """:param parts: folders of the part files that each run writes, ``""`` for none."""
@@ -71,6 +76,7 @@ class Scenario:
     """:param before: runs that ended before, one after the other.
     :param strangers: files that no run of ours wrote, by path below the use case folder.
     :param expected: errors that a run may report here, beside those that always may be.
+    :param losses: how answers get lost here.
     :param shared_disk: whether the state is on the disk that holds the outputs.
     """
 
@@ -80,6 +86,7 @@ class Scenario:
     before: tuple[Actor, ...] = ()
     strangers: tuple[str, ...] = ()
     expected: frozenset[str] = frozenset()
+    losses: tuple[str, ...] = LOST + OUT
     shared_disk: bool = True
     jobs: tuple[Job, ...] = field(init=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_provider_ubunye.core.request import RELEASE, RERUN, RESUME
 from tests.core.model.explore import Budget
-from tests.core.model.scenario import Actor, Job, Output, Scenario
+from tests.core.model.scenario import LOST, OUT, Actor, Job, Output, Scenario
 
 DAY = Job()
 PARTS = Job(outputs=(Output(parts=("region=1", "region=2")),))
@@ -62,7 +62,13 @@ SCENARIOS = (
         (Actor("A", ONE), Actor("R", ONE, RELEASE), Actor("B", ONE)),
         Budget(1, 0, 1, 0),
     ),
-    Scenario("answers lost", (Actor("A", ONE), Actor("B", ONE)), Budget(1, 0, 1, 1)),
+    Scenario(
+        "an answer lost during a takeover",
+        (Actor("A", ONE), Actor("B", ONE)),
+        Budget(1, 0, 1, 1),
+        losses=LOST,
+    ),
+    Scenario("the store away", (Actor("A", ONE), Actor("B", ONE)), Budget(1, 0, 0, 1), losses=OUT),
     Scenario(
         "answers lost of a rerun", (Actor("A", ONE, RERUN),), Budget(0, 0, 0, 2), before=(Actor("P", ONE),)
     ),

@@ -38,11 +38,9 @@ KILL = Budget(kills=1)
 MISJUDGE = Budget(misjudged=1)
 LOSE = Budget(losses=1)
 
-# What becomes of a create whose answer is lost, and whether the store then stays away: from the creates that
-# try again, or from the look at what became of it too.
-FATES = ("made", "not made", "made later")
-OUTAGES = {"": 0, ", out": 4, ", long out": 5}
-LOSSES = tuple(fate + outage for fate in FATES for outage in OUTAGES if (fate, outage) != ("not made", ""))
+OUTAGES = {"": 0, "out": 4, "long out": 5}
+"""For how many further acts a store that gave no answer stays away: for the creates that try again, or for the
+look at what became of them too."""
 
 
 @dataclass
@@ -131,38 +129,38 @@ class World:
 
     def options(self) -> list[Option]:
         found: list[Option] = []
+        for name, (actor, key, _) in self._network.items():
+            footprint = of_store(self.store, "create", (key,), f"{actor.name} late")
+            found.append(Option(Choice("deliver", name), FREE, footprint, sleeps=True))
         live = [c for c in self._coroutines.values() if not c.ended and not c.killed]
         current = next((c for c in live if c.actor.name == self._current), None)
         if current is not None:
-            found += self._options_of(current, FREE, continues=True)
+            found += self._options_of(current, FREE, sleeps=True)
         for other in live:
             if other is not current:
-                found += self._options_of(other, FREE if current is None else SWITCH, continues=False)
+                found += self._options_of(other, FREE if current is None else SWITCH, sleeps=False)
         # What a killed run leaves is what it changed: before each further look it leaves the same.
         if current is not None and current.changed:
             name = current.actor.name
             found.append(
-                Option(Choice("kill", name), KILL, Footprint(writes=frozenset({life(name)})), continues=False)
+                Option(Choice("kill", name), KILL, Footprint(writes=frozenset({life(name)})), sleeps=False)
             )
-        for name, (actor, key, _) in self._network.items():
-            footprint = of_store(self.store, "create", (key,), f"{actor.name} late")
-            found.append(Option(Choice("deliver", name), FREE, footprint, continues=False))
         return found
 
-    def _options_of(self, coroutine: _Coroutine, cost: Budget, *, continues: bool) -> list[Option]:
+    def _options_of(self, coroutine: _Coroutine, cost: Budget, *, sleeps: bool) -> list[Option]:
         act = coroutine.act
         assert act is not None
         name = coroutine.actor.name
         footprint = self._footprint(act, name)
 
         def option(variant: str, price: Budget) -> Option:
-            return Option(Choice("step", name, variant), cost.and_also(price), footprint, continues)
+            return Option(Choice("step", name, variant), cost.and_also(price), footprint, sleeps)
 
         found = [option("", FREE)]
         if act.side == "life" and self._lives(act.args[0]):
             found.append(option("dead", MISJUDGE))
         if act.side == "store" and act.name == "create" and not coroutine.outage:
-            found += [option(loss, LOSE) for loss in LOSSES]
+            found += [option(loss, LOSE) for loss in self.base.scenario.losses]
         return found
 
     def _footprint(self, act: _Act, actor: str) -> Footprint:
@@ -407,8 +405,8 @@ class World:
             raise OSError(errno.EIO, "no answer")
         if name != "create" or not variant:
             return call()
-        fate, comma, outage = variant.partition(", ")
-        coroutine.outage = OUTAGES[comma + outage]
+        fate, _, outage = variant.partition(", ")
+        coroutine.outage = OUTAGES[outage]
         self.monitor.unanswered.add(coroutine.actor.run)
         key, data = args
         if fate == "made":
