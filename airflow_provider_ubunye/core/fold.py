@@ -110,7 +110,7 @@ def step(state: BatchState, entry: Entry, where: str = "") -> BatchState:
         case "cleaned":
             state = replace(state, debts=reader.debts(entry.body, "debts"), unclosed=())
             return replace(state, holder=holder)
-        case "finished" | "released":
+        case _:  # finished, released
             return _ended(state, entry, reader)
     return replace(state, holder=replace(holder, phase=entry.kind))
 
