@@ -102,7 +102,7 @@ SCENARIOS = (
     Scenario(
         "overwrite beside an append that dies",
         (Actor("A", OVERWRITE), Actor("B", NEXT_DAY)),
-        Budget(1, 2, 0, 0),
+        Budget(1, 1, 0, 0),
         expected=frozenset({"LandingFailed"}),
     ),
     Scenario(

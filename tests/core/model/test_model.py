@@ -22,7 +22,6 @@ def _no_collector() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
-    gc.collect()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name.replace(" ", "_"))
