@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import platform
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from benchmarks.measure import Figure
 
 FILES = 12_000
 
-# Name -> (module, rounds of A B, what it takes beside the work folder and the rounds).
+# Name -> (module, pairs to measure).
 _ALL: dict[str, tuple[str, int]] = {
     "landing": ("landing", 7),
     "parts": ("parts", 5),
@@ -69,8 +70,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _cores() -> int:
-    import os
-
     return len(os.sched_getaffinity(0))
 
 

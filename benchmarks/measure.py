@@ -74,11 +74,6 @@ def _spread(values: Sequence[float]) -> str:
     return f"min {min(values):.3f}  median {statistics.median(values):.3f}  max {max(values):.3f}"
 
 
-def seconds(what: str, values: Sequence[float]) -> Figure:
-    """The median of some times, without a limit."""
-    return Figure(what, statistics.median(values), "s", None, (_spread(values) + " s",))
-
-
 def interleaved(rounds: int, a: Callable[[int], T], b: Callable[[int], T]) -> tuple[list[T], list[T]]:
     """Measure A B A B …. Each side is run once before that, uncounted, so that both find warm caches.
 
