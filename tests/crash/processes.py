@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from airflow_provider_ubunye.core.errors import UbunyeError
 from tests.crash.world import UserError
 
+Act = Callable[[], str]
+
 SUCCESS = "success"
 KILLED = "killed"
 
@@ -29,6 +31,14 @@ class Result:
     outcome: str
     said: str = ""
     log: str = ""
+
+
+class Ended(Exception):
+    """A process that carried something out for this one ended otherwise than in success."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(str(result))
+        self.result = result
 
 
 class Child:
@@ -99,6 +109,8 @@ def _carry_out(act: Callable[[], str], tell: int) -> None:
         result = (SUCCESS, act())
     except (UbunyeError, UserError) as error:
         result = (type(error).__name__, "\n".join(error.lines()) if isinstance(error, UbunyeError) else "")
+    except Ended as error:
+        result = (error.result.outcome, error.result.said)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the parent is told
         result = (type(error).__name__, traceback.format_exc())
     real_write(tell, json.dumps((*result, "\n".join(said.lines))).encode())
