@@ -65,7 +65,8 @@ class UbunyeBaseOperator(BaseOperator):
         ``conf={"ubunye": {"rerun": true}}`` ask for the same.
     :param on_held: while another run holds the batch: ``defer`` (wait in the triggerer, without a slot),
         ``fail`` or ``skip``.
-    :param held_timeout: how long to wait in all; for ever by default. ``execution_timeout`` does not count it.
+    :param held_timeout: how long to wait in all, a timedelta or seconds; for ever by default, and never less
+        than some 15 seconds. ``execution_timeout`` does not count it.
     :param on_finished: another DAG run finished the batch: ``fail``, ``skip`` or ``rerun``. An automatic retry
         of work that an earlier try of this task committed succeeds, whatever is said here.
     :param on_clear: this task finished the batch, then was cleared: ``fail`` or ``rerun``.

@@ -18,6 +18,10 @@ from airflow_provider_ubunye.core.where import setting_for
 FREE = "free"
 TIMEOUT = "timeout"
 
+LEAST_WAIT = 15.0
+"""Seconds that a trigger waits at least. The scheduler hears that the process of a deferred task has ended up to
+a heartbeat (5 s) and a loop later; a task that runs again by then counts as one that died, and loses its try."""
+
 
 class UbunyeLeaseTrigger(BaseTrigger):
     """Fires when nobody holds the batch any more, its holder is judged dead, or the time is up.
@@ -30,6 +34,7 @@ class UbunyeLeaseTrigger(BaseTrigger):
     :param state: the state store; the triggerer must see the same one as the workers.
     :param end: seconds since the epoch after which it gives up; None for never.
     :param poll_interval: seconds between two looks.
+    :param least_wait: seconds before which it does not fire, whatever it sees.
     """
 
     def __init__(
@@ -41,6 +46,7 @@ class UbunyeLeaseTrigger(BaseTrigger):
         state: str,
         end: float | None = None,
         poll_interval: float = 5.0,
+        least_wait: float = LEAST_WAIT,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.batch_task = task
@@ -49,6 +55,7 @@ class UbunyeLeaseTrigger(BaseTrigger):
         self.state = state
         self.end = end
         self.poll_interval = poll_interval
+        self.least_wait = least_wait
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return (
@@ -60,12 +67,16 @@ class UbunyeLeaseTrigger(BaseTrigger):
                 "state": self.state,
                 "end": self.end,
                 "poll_interval": self.poll_interval,
+                "least_wait": self.least_wait,
             },
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         # The core is synchronous and a look may wait for a disk: it must not hold up other triggers.
-        yield await self._wait()
+        began = time.monotonic()
+        event = await self._wait()
+        await asyncio.sleep(max(0.0, self.least_wait - (time.monotonic() - began)))
+        yield event
 
     async def _wait(self) -> TriggerEvent:
         try:
@@ -85,16 +96,16 @@ class UbunyeLeaseTrigger(BaseTrigger):
         return Waiting(setting_for(None, self.state, looking=True), Request(batch))
 
 
-def waits_for(
-    batch: Batch, state: str, *, end: float | None = None, poll_interval: float = 5.0
-) -> UbunyeLeaseTrigger:
-    """The trigger for a batch."""
+def waits_for(batch: Batch, state: str, **how: Any) -> UbunyeLeaseTrigger:
+    """The trigger for a batch.
+
+    :param how: ``end``, ``poll_interval`` and ``least_wait`` of the trigger.
+    """
     return UbunyeLeaseTrigger(
         task=batch.task,
         # As it was typed, so that the spellings of an older Ubunye are looked up too.
         variables={**batch.variables, "mode": batch.typed_mode},
         named_by=batch.named_by,
         state=state,
-        end=end,
-        poll_interval=poll_interval,
+        **how,
     )

@@ -137,6 +137,8 @@ class Scheduler:
         lines = []
         for line in self.get(path)["content"]:
             lines.append(line["event"] if isinstance(line, dict) else str(line))
+            if isinstance(line, dict) and "reason" in line:
+                lines.append(str(line["reason"]))
             for error in line.get("error_detail") or [] if isinstance(line, dict) else []:
                 lines.append(f"{error['exc_type']}: {error['exc_value']}")
         return "\n".join(lines)
@@ -185,7 +187,7 @@ class Scheduler:
             try:
                 if (found := look()) is not None:
                     return found
-            except (urllib.error.URLError, ConnectionError):
+            except (urllib.error.URLError, ConnectionError, LookupError):
                 pass
             time.sleep(0.3)
         told = why() if why is not None else self._log.read_text(errors="replace")[-4000:]
@@ -207,6 +209,8 @@ class Scheduler:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
+            if error.code == 404:
+                raise LookupError(path) from None
             raise AssertionError(f"{method} {path}: {error.code} {error.read()[:500]!r}") from None
 
     @staticmethod

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from tests.e2e.scheduler import Scheduler
+from tests.e2e.scheduler import ENDED, Scheduler
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -64,11 +65,15 @@ def test_twenty_mapped_tasks_on_one_batch(scheduler: Scheduler) -> None:
     dt = "2026-03-06"
     run = scheduler.trigger("mapped", dt)
 
-    def ended() -> Counter[str] | None:
+    def ended() -> list[dict[str, Any]] | None:
         found = scheduler.get(f"/dags/mapped/dagRuns/{run}/taskInstances?limit=50")["task_instances"]
-        states = Counter(str(ti["state"]) for ti in found)
         assert all(ti["try_number"] <= 1 for ti in found)
-        return states if states["success"] + states["failed"] == 20 else None
+        return found if len(found) == 20 and all(ti["state"] in ENDED for ti in found) else None
 
-    assert scheduler.until("all have ended", ended, seconds=240) == {"success": 1, "failed": 19}
+    found = scheduler.until("all have ended", ended, seconds=240)
+    assert Counter(ti["state"] for ti in found) == {"success": 1, "failed": 19}
+    for ti in found:
+        if ti["state"] == "failed":
+            path = f"/dags/mapped/dagRuns/{run}/taskInstances/load/logs/1?map_index={ti['map_index']}"
+            assert "already finished this batch" in str(scheduler.get(path))
     assert scheduler.rows(dt) == 4

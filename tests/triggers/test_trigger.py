@@ -44,7 +44,9 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 def trigger(state: Path, **how: Any) -> UbunyeLeaseTrigger:
     """As the triggerer makes it: from what was serialised."""
     path, kwargs = waits_for(
-        Batch.of(TASK, {"dt": DT, "mode": "dev"}), str(state), poll_interval=0.05, **how
+        Batch.of(TASK, {"dt": DT, "mode": "dev"}),
+        str(state),
+        **{"poll_interval": 0.05, "least_wait": 0.0, **how},
     ).serialize()
     assert path == "airflow_provider_ubunye.triggers.ubunye.UbunyeLeaseTrigger"
     return UbunyeLeaseTrigger(**kwargs)
@@ -99,3 +101,11 @@ def test_a_state_that_can_not_be_read_is_left_to_the_run(tmp_path: Path) -> None
     log.mkdir(parents=True)
     (log / "00000001.json").write_text("{")
     assert asyncio.run(fired(trigger(tmp_path))) == {"status": "free"}
+
+
+def test_it_does_not_fire_before_the_scheduler_has_heard_of_the_deferral(tmp_path: Path) -> None:
+    assert trigger(tmp_path).least_wait == 0
+    assert waits_for(Batch.of(TASK, {"dt": DT}), str(tmp_path)).least_wait == 15
+    began = time.monotonic()
+    asyncio.run(fired(trigger(tmp_path, least_wait=0.5)))
+    assert time.monotonic() - began >= 0.5
