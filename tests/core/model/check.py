@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.core.model.determined import determined
 from tests.core.model.explore import Budget, Explored, explore
 from tests.core.model.monitor import Violation
 from tests.core.model.scenario import Scenario
-from tests.core.model.world import Base, World, determined
+from tests.core.model.world import Base, World
 
 
 @dataclass

@@ -72,7 +72,7 @@ SCENARIOS = (
     Scenario(
         "answers lost of a rerun", (Actor("A", ONE, RERUN),), Budget(0, 0, 0, 2), before=(Actor("P", ONE),)
     ),
-    Scenario("unnamed", (Actor("A", UNNAMED), Actor("B", UNNAMED)), Budget(1, 1, 1, 0)),
+    Scenario("unnamed", (Actor("A", UNNAMED), Actor("B", UNNAMED)), Budget(1, 1, 0, 0)),
     Scenario(
         "overwrite",
         (Actor("A", OVERWRITE), Actor("B", OVERWRITE)),

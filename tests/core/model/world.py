@@ -10,62 +10,24 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import logging
 import posixpath
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from airflow_provider_ubunye.core import leases, log, request
-from airflow_provider_ubunye.core.lease import Lease
 from airflow_provider_ubunye.core.owner import Owner
 from airflow_provider_ubunye.core.places import Places
-from airflow_provider_ubunye.core.request import RELEASE, Request, Setting, appends
-from airflow_provider_ubunye.core.run import open_run
+from airflow_provider_ubunye.core.request import RELEASE, Setting
 from airflow_provider_ubunye.core.state import BatchState
 from airflow_provider_ubunye.core.testing import CHANGES, FakeClock, MemoryDisk, MemoryStore, intercepted
+from tests.core.model.actor import line, outcome_of, run_as
+from tests.core.model.coroutine import FREE, KILL, LOSE, MISJUDGE, OUTAGES, SWITCH, Act, Coroutine
+from tests.core.model.determined import IDS
 from tests.core.model.explore import Budget, Choice, Option
 from tests.core.model.footprint import Footprint, life, of_disk, of_store
-from tests.core.model.monitor import RELEASED, SKIPPED, SUCCESS, Monitor, Violation
+from tests.core.model.monitor import SUCCESS, Monitor, Violation
 from tests.core.model.scenario import PIPE, Actor, Job, Scenario, hex_id
-
-FREE = Budget()
-SWITCH = Budget(preemptions=1)
-KILL = Budget(kills=1)
-MISJUDGE = Budget(misjudged=1)
-LOSE = Budget(losses=1)
-
-OUTAGES = {"": 0, "out": 4, "long out": 5}
-"""For how many further acts a store that gave no answer stays away: for the creates that try again, or for the
-look at what became of them too."""
-
-
-@dataclass
-class _Act:
-    side: str
-    name: str
-    args: tuple[Any, ...]
-
-
-class _Coroutine:
-    """One run under way."""
-
-    def __init__(self, actor: Actor, pid: int) -> None:
-        self.actor = actor
-        self.owner = Owner("host", "boot", "", pid, 1.0)
-        self.greenlet: greenlet | None = None
-        self.act: _Act | None = None
-        self.seen = 0
-        self.ids = 0
-        self.outage = 0
-        self.dropped = False
-        self.ended = False
-        self.changed = False
-        self.inside = False
-        self.killed = False
 
 
 class Base:
@@ -103,19 +65,19 @@ class World:
         self.monitor = Monitor(base.scenario, self.store, self.disk, base.states)
         self.monitor.copy_from(base.monitor)
         self._trace: list[tuple[Any, ...]] = []
-        self._coroutines: dict[str, _Coroutine] = {}
+        self._coroutines: dict[str, Coroutine] = {}
         self._current: str | None = None
-        self._running: _Coroutine | None = None
+        self._running: Coroutine | None = None
         self._network: dict[str, tuple[Actor, str, bytes]] = {}
         self._main = getcurrent()
         self._afterwards = 0
         self._violation: Violation | None = None
-        IDS.world = self
+        IDS.maker = self
 
     def begin(self) -> World:
         """Start every run, up to its first act."""
         for pid, actor in enumerate(self.base.scenario.actors, 1):
-            coroutine = _Coroutine(actor, pid)
+            coroutine = Coroutine(actor, pid)
             coroutine.greenlet = greenlet(self._body(coroutine), self._main)
             self._coroutines[actor.name] = coroutine
             self._resume(coroutine, None)
@@ -123,7 +85,7 @@ class World:
 
     def trace(self) -> list[str]:
         """What happened so far, a line for each act."""
-        return [_line(*happened) for happened in self._trace]
+        return [line(*happened) for happened in self._trace]
 
     # ── what can happen ─────────────────────────────────────────────────────────────────────────
 
@@ -147,7 +109,7 @@ class World:
             )
         return found
 
-    def _options_of(self, coroutine: _Coroutine, cost: Budget, *, sleeps: bool) -> list[Option]:
+    def _options_of(self, coroutine: Coroutine, cost: Budget, *, sleeps: bool) -> list[Option]:
         act = coroutine.act
         assert act is not None
         name = coroutine.actor.name
@@ -163,7 +125,7 @@ class World:
             found += [option(loss, LOSE) for loss in self.base.scenario.losses]
         return found
 
-    def _footprint(self, act: _Act, actor: str) -> Footprint:
+    def _footprint(self, act: Act, actor: str) -> Footprint:
         if act.side == "life":
             other = self._of_pid(act.args[0])
             reads = frozenset() if other is None else frozenset({life(other.actor.name)})
@@ -226,7 +188,7 @@ class World:
 
     def alone(self, actor: Actor) -> str:
         """Run with nobody else there, and everybody else dead."""
-        coroutine = _Coroutine(actor, 99)
+        coroutine = Coroutine(actor, 99)
         self.monitor.actors[actor.run] = actor
 
         def watch(side: str) -> Callable[[str, tuple[Any, ...], Callable[[], Any]], Any]:
@@ -244,7 +206,7 @@ class World:
             return act
 
         self._running = coroutine
-        outcome = _outcome(
+        outcome = outcome_of(
             lambda: self._run(
                 coroutine,
                 intercepted(self.store, watch("store")),
@@ -259,10 +221,10 @@ class World:
         self._afterwards += 1
         return self.alone(Actor(f"{purpose} {self._afterwards} afterwards", job, purpose))
 
-    def _body(self, coroutine: _Coroutine) -> Callable[[str | None], None]:
+    def _body(self, coroutine: Coroutine) -> Callable[[str | None], None]:
         def body(_: str | None) -> None:
             actor = coroutine.actor
-            outcome = _outcome(
+            outcome = outcome_of(
                 lambda: self._run(
                     coroutine,
                     intercepted(self.store, self._stop_before("store", coroutine)),
@@ -281,53 +243,26 @@ class World:
         return body
 
     def _run(
-        self, coroutine: _Coroutine, store: MemoryStore, disk: MemoryDisk, is_alive: Callable[[Owner], bool]
+        self, coroutine: Coroutine, store: MemoryStore, disk: MemoryDisk, is_alive: Callable[[Owner], bool]
     ) -> str:
-        actor = coroutine.actor
-        scenario = self.base.scenario
         setting = Setting(
             store,
             Places(PIPE),
             disk,
-            staging_root=f"{PIPE}/.ubunye/staging" if scenario.shared_disk else None,
+            staging_root=f"{PIPE}/.ubunye/staging" if self.base.scenario.shared_disk else None,
             owner=coroutine.owner,
             is_alive=is_alive,
             heartbeat=False,
         )
-        batch = actor.job.batch
-        if actor.purpose == RELEASE:
-            leases.release(setting, leases.look(setting, batch.task, batch.key))
-            return RELEASED
-        outputs = actor.job.outputs
-        asked = Request(
-            batch,
-            run=actor.run,
-            purpose=actor.purpose,
-            outputs={o.name: (o.mode, o.path, "files") for o in outputs},
-            appends=any(appends(o.mode) for o in outputs),
-        )
-        coroutine.ids = max(coroutine.ids, 1)
-        run = open_run(setting, asked)
-        if run is None:
-            return SKIPPED
-        with run:
-            for output in outputs:
-                staging = run.output(output.name, output.mode, output.path)
-                assert staging is not None
-                folder = staging.folder.as_posix()
-                for index, part in enumerate(output.parts):
-                    if part:
-                        disk.make_folders(f"{folder}/{part}")
-                    path = "/".join(filter(None, (folder, part, staging.part_name(index, ".csv"))))
-                    disk.write(path, b"rows")
-            if actor.fails:
-                raise ValueError("the user's code fails")
-        return SUCCESS
+        if coroutine.actor.purpose != RELEASE:
+            # The first id is the run's, which is asked for by name; a release makes its own.
+            coroutine.ids = max(coroutine.ids, 1)
+        return run_as(coroutine.actor, setting, disk)
 
     # ── one act ─────────────────────────────────────────────────────────────────────────────────
 
     def _stop_before(
-        self, side: str, coroutine: _Coroutine
+        self, side: str, coroutine: Coroutine
     ) -> Callable[[str, tuple[Any, ...], Callable[[], Any]], Any]:
         def act(name: str, args: tuple[Any, ...], call: Callable[[], Any]) -> Any:
             if name == "delete":
@@ -349,7 +284,7 @@ class World:
 
         return act
 
-    def _make_folders(self, coroutine: _Coroutine, path: str) -> None:
+    def _make_folders(self, coroutine: Coroutine, path: str) -> None:
         """One step for each folder that is missing, as the operating system does it."""
         while not self._stop(coroutine, "disk", "look", (path,), lambda: path in self.disk.nodes):
             missing = []
@@ -363,12 +298,12 @@ class World:
                     self._stop(coroutine, "disk", "make_folder", (folder,), make)
 
     def _stop(
-        self, coroutine: _Coroutine, side: str, name: str, args: tuple[Any, ...], call: Callable[[], Any]
+        self, coroutine: Coroutine, side: str, name: str, args: tuple[Any, ...], call: Callable[[], Any]
     ) -> Any:
         if coroutine.dropped:
             raise GreenletExit
         assert not coroutine.inside, f"{name} inside another act: what is explored would not be every step"
-        coroutine.act = _Act(side, name, args)
+        coroutine.act = Act(side, name, args)
         variant = self._main.switch()
         coroutine.inside = True
         try:
@@ -398,7 +333,7 @@ class World:
             self._violation = violation
 
     def _carry_out(
-        self, coroutine: _Coroutine, variant: str, name: str, args: tuple[Any, ...], call: Callable[[], Any]
+        self, coroutine: Coroutine, variant: str, name: str, args: tuple[Any, ...], call: Callable[[], Any]
     ) -> Any:
         if coroutine.outage and name in ("create", "read"):
             coroutine.outage -= 1
@@ -416,11 +351,11 @@ class World:
             self._network[f"{coroutine.actor.name} {coroutine.ids}"] = (coroutine.actor, key, data)
         raise OSError(errno.EIO, "no answer")
 
-    def _note(self, coroutine: _Coroutine, name: str, args: tuple[Any, ...], seen: Any, variant: str) -> None:
+    def _note(self, coroutine: Coroutine, name: str, args: tuple[Any, ...], seen: Any, variant: str) -> None:
         coroutine.seen = hash((coroutine.seen, name, seen, variant))
         self._trace.append((coroutine.actor.name, name, args, variant, seen))
 
-    def _resume(self, coroutine: _Coroutine, variant: str | None) -> None:
+    def _resume(self, coroutine: Coroutine, variant: str | None) -> None:
         assert coroutine.greenlet is not None
         self._running = coroutine
         coroutine.greenlet.switch(variant)
@@ -429,7 +364,7 @@ class World:
         other = self._of_pid(pid)
         return other is not None and not other.killed and not other.ended
 
-    def _of_pid(self, pid: int) -> _Coroutine | None:
+    def _of_pid(self, pid: int) -> Coroutine | None:
         return next((c for c in self._coroutines.values() if c.owner.pid == pid), None)
 
     def next_id(self) -> str:
@@ -438,59 +373,3 @@ class World:
         assert coroutine is not None
         coroutine.ids += 1
         return hex_id(coroutine.actor.name, coroutine.ids - 1)
-
-
-def _outcome(run: Callable[[], str]) -> str:
-    try:
-        return run()
-    except GreenletExit:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever a run reports is looked at by the monitor
-        return type(error).__name__
-
-
-def _line(actor: str, name: str, args: tuple[Any, ...] = (), variant: str = "", seen: Any = None) -> str:
-    shown = " ".join(a if isinstance(a, str) else "…" if isinstance(a, bytes) else str(a) for a in args)
-    result = f" → {seen!r:.70}" if args else ""
-    how = f" ({variant})" if variant else ""
-    return f"{actor}: {name} {shown}{how}{result}".replace(f"{PIPE}/", "")
-
-
-class _Ids:
-    """Stands in for the module ``uuid``."""
-
-    def __init__(self) -> None:
-        self.world: World | None = None
-
-    def uuid4(self) -> _Ids:
-        return self
-
-    @property
-    def hex(self) -> str:
-        assert self.world is not None
-        return self.world.next_id()
-
-
-IDS = _Ids()
-
-
-def _now() -> str:
-    return "2026-11-02T03:00:00Z"
-
-
-@contextlib.contextmanager
-def determined() -> Iterator[None]:
-    """Ids and times that depend on the execution alone, and no log lines: millions of runs would say them."""
-    logger = logging.getLogger("airflow_provider_ubunye")
-    disabled = logger.disabled
-    logger.disabled = True
-    try:
-        with (
-            mock.patch.object(log, "uuid", IDS),
-            mock.patch.object(request, "uuid", IDS),
-            mock.patch.object(log, "utc_now", _now),
-            mock.patch.object(Lease, "kept_alive", contextlib.nullcontext),
-        ):
-            yield
-    finally:
-        logger.disabled = disabled
