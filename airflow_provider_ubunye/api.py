@@ -26,8 +26,9 @@ from airflow_provider_ubunye.core.decide import Policy
 from airflow_provider_ubunye.core.errors import UsageError
 from airflow_provider_ubunye.core.lease import DEFAULT_TTL
 from airflow_provider_ubunye.core.messages import who
+from airflow_provider_ubunye.core.outcome import Outcome
 from airflow_provider_ubunye.core.request import RERUN, RUN, Request
-from airflow_provider_ubunye.core.run import Outcome, Run, open_run
+from airflow_provider_ubunye.core.run import Run, open_run
 from airflow_provider_ubunye.core.specs import APPEND, MODES, OVERWRITE, OVERWRITE_PARTITIONS, OutputSpec
 from airflow_provider_ubunye.core.start import Start
 from airflow_provider_ubunye.core.state import Finished

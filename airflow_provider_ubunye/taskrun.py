@@ -168,6 +168,14 @@ class TaskRun:
         from airflow_provider_ubunye.tasks.secrets import resolve, resolve_spec
         from airflow_provider_ubunye.tasks.task import TaskContext
 
+        for output in self.config.outputs:
+            if output_kind(output) == "named":
+                logger.warning(
+                    "%s can't be taken back: the format %s claims no files. A run that fails may leave rows there, "
+                    "and a rerun adds them again.",
+                    output.name,
+                    output.format,
+                )
         sources = {spec.name: engine.read(resolve_spec(spec)) for spec in self.config.inputs}
         context = TaskContext(
             task=self.task,

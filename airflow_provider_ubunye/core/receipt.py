@@ -13,7 +13,7 @@ from airflow_provider_ubunye.core.records import RUNNING, RunRecord, now_text
 from airflow_provider_ubunye.core.request import Request, Setting
 
 if TYPE_CHECKING:
-    from airflow_provider_ubunye.core.run import Outcome
+    from airflow_provider_ubunye.core.outcome import Outcome
 
 logger = logging.getLogger("airflow_provider_ubunye")
 

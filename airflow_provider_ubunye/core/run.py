@@ -16,7 +16,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -33,8 +33,10 @@ from airflow_provider_ubunye.core.interrupt import Interrupt
 from airflow_provider_ubunye.core.landing import FilesLanding, Staging
 from airflow_provider_ubunye.core.lease import Lease
 from airflow_provider_ubunye.core.named import NamedLanding
+from airflow_provider_ubunye.core.outcome import Outcome
 from airflow_provider_ubunye.core.owner import LIVE_RUNS
 from airflow_provider_ubunye.core.receipt import Receipt
+from airflow_provider_ubunye.core.replacing import not_listed, say_what_is_replaced
 from airflow_provider_ubunye.core.request import Request, Setting
 from airflow_provider_ubunye.core.settle import settle, take_back
 from airflow_provider_ubunye.core.start import Start
@@ -44,26 +46,6 @@ from airflow_provider_ubunye.core.takeback import TakeBack
 logger = logging.getLogger("airflow_provider_ubunye")
 
 Landing = FilesLanding | NamedLanding
-
-
-@dataclass
-class Outcome:
-    """What a run did, for people and machines.
-
-    :ivar files: output name to the number of files landed.
-    :ivar skipped: outputs left alone by mode ``ignore``.
-    :ivar replaced: files of earlier runs removed.
-    :ivar over: the dead run that this one took over from.
-    :ivar stopped: the run was asked to stop after it had committed.
-    """
-
-    run: str
-    files: dict[str, int] = field(default_factory=dict)
-    rows: dict[str, int] = field(default_factory=dict)
-    skipped: list[str] = field(default_factory=list)
-    replaced: int = 0
-    over: str | None = None
-    stopped: bool = False
 
 
 def open_run(setting: Setting, request: Request) -> Run | None:
@@ -147,8 +129,8 @@ class Run:
         """Write the record that says running, and say what a ``--rerun`` will replace."""
         self._receipt.begin()
         self._replacing = self.request.decide(self._start.finished) is Decision.REPLACE
-        if self._replacing:
-            self._say_what_is_replaced()
+        if self._replacing and self._start.finished is not None:
+            say_what_is_replaced(self._setting, self._start.finished, self._start.replaced())
 
     def end(self) -> None:
         """Stop beating. A lease that is still held is left to the next run, which settles it."""
@@ -344,33 +326,7 @@ class Run:
             return []
         landings = [landing.written for landing in self._landings.values()]
         earlier = self._start.replaced({o.name: o.mode for o in landings}, {o.place for o in landings})
-        seen = {(d.output.place, c.final) for d in listed for c in d.output.claims}
-        debts = []
-        for debt in earlier:
-            claims = tuple(c for c in debt.output.claims if (debt.output.place, c.final) not in seen)
-            debts.append(replace(debt, output=replace(debt.output, claims=claims)))
-        return debts
-
-    def _say_what_is_replaced(self) -> None:
-        done = self._start.finished
-        assert done is not None
-        found = missing = 0
-        for debt in self._start.replaced():
-            path = self._setting.places.path(debt.output.place)
-            there = sum(self._setting.disk.look(f"{path}/{c.final}") is not None for c in debt.output.claims)
-            found, missing = found + there, missing + len(debt.output.claims) - there
-        gone = f", {missing} are no longer there" if missing else ""
-        logger.info(
-            "--rerun: replacing the batch written by run %s (finished %s); its %d file(s) are removed once this "
-            "run succeeds%s.",
-            messages.who(done.run),
-            done.at,
-            found,
-            gone,
-        )
-        again = [o.name for o in done.outputs if o.kind == "named"]
-        if again:
-            logger.warning("--rerun: %s can't be taken back, so the batch is added again.", ", ".join(again))
+        return not_listed(earlier, listed)
 
     def _sweep_own_staging(self) -> None:
         """A run that lost its lease removes what only it can still be writing: its own staging folders."""

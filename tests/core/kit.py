@@ -10,11 +10,12 @@ from typing import Any
 
 from airflow_provider_ubunye.core.batch import Batch
 from airflow_provider_ubunye.core.landing import Staging
+from airflow_provider_ubunye.core.outcome import Outcome
 from airflow_provider_ubunye.core.owner import Owner, this_process
 from airflow_provider_ubunye.core.places import Places
 from airflow_provider_ubunye.core.records import FileRecords
 from airflow_provider_ubunye.core.request import RUN, Request, Setting
-from airflow_provider_ubunye.core.run import Outcome, Run, open_run
+from airflow_provider_ubunye.core.run import Run, open_run
 from airflow_provider_ubunye.core.store import FileStore, open_store
 from airflow_provider_ubunye.core.testing import Killed, KillPoints
 

@@ -23,9 +23,10 @@ from airflow_provider_ubunye.core.errors import (
     StateUnreadable,
     UbunyeError,
 )
+from airflow_provider_ubunye.core.outcome import Outcome
 from airflow_provider_ubunye.core.owner import start_of, this_process
 from airflow_provider_ubunye.core.request import Request, Setting
-from airflow_provider_ubunye.core.run import Outcome, open_run
+from airflow_provider_ubunye.core.run import open_run
 from tests.core.kit import DAY, OLD, Shop, write
 
 DATA = Path(__file__).parents[1] / "data" / "ubunye-0.8.0"

@@ -30,8 +30,9 @@ from airflow_provider_ubunye.core.errors import (
     UsageError,
 )
 from airflow_provider_ubunye.core.log import BatchLog
+from airflow_provider_ubunye.core.outcome import Outcome
 from airflow_provider_ubunye.core.owner import LIVE_RUNS
-from airflow_provider_ubunye.core.run import Outcome, Run, open_run
+from airflow_provider_ubunye.core.run import Run, open_run
 from airflow_provider_ubunye.core.settle import settle
 from airflow_provider_ubunye.core.state import BatchState
 from airflow_provider_ubunye.core.testing import intercepted
