@@ -171,8 +171,8 @@ class TaskRun:
         for output in self.config.outputs:
             if output_kind(output) == "named":
                 logger.warning(
-                    "%s can't be taken back: the format %s claims no files. A run that fails may leave rows there, "
-                    "and a rerun adds them again.",
+                    "%s can't be taken back: the format %s claims no files. A run that fails may leave rows "
+                    "there, and a rerun adds them again.",
                     output.name,
                     output.format,
                 )
