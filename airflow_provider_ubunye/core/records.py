@@ -123,7 +123,11 @@ class FileRecords:
         folder = path.parent / _TEMP
         key = record.batch_key or ""
         prefix = f"{key if _PLAIN.fullmatch(key) else record.run_id}."
-        again_if_swept(lambda: _replace(path, folder, prefix, data))
+        try:
+            again_if_swept(lambda: _replace(path, folder, prefix, data))
+        except OSError:
+            # Once more: an error that passes must not leave a record that says running for ever.
+            again_if_swept(lambda: _replace(path, folder, prefix, data))
 
     def load(self, task: str, run_id: str) -> RunRecord | None:
         path = self._path(task, run_id)
