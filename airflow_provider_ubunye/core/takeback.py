@@ -117,13 +117,16 @@ class TakeBack:
             except OSError as error:
                 left.append(claim)
                 settled.problems.append(f"{path}/{claim.final} can't be removed: {error.strerror or error}")
-        for staging in stagings:
-            if debt.run != OLDER_RUN or self._is_older_staging(staging):
-                self._remove_tree(staging, settled)
+        owed = [
+            staging
+            for staging in stagings
+            if (debt.run != OLDER_RUN or self._is_older_staging(staging))
+            and not self._remove_tree(staging, settled)
+        ]
         if self._root is not None and debt.run is not None and is_run_id(debt.run):
             self._disk.remove_folder(posixpath.join(self._root, staging_name(debt.run) + PROBE))
         self._remove_empty(path, debt.output.folders)
-        if left:
+        if left or owed:
             settled.left.append(replace(debt, output=replace(debt.output, claims=tuple(left))))
             return
         at = path
@@ -229,16 +232,21 @@ class TakeBack:
         for folder in reversed(folders_of(f"{folder}/" for folder in folders)):
             self._disk.remove_folder(f"{path}/{folder}")
 
-    def _remove_tree(self, root: str, settled: Settled) -> None:
-        """Remove a run's own staging folder. What can't go stays as debris that no reader looks at."""
+    def _remove_tree(self, root: str, settled: Settled) -> bool:
+        """Remove a run's own staging folder.
+
+        :returns: False where the disk refuses: still owed, for while a marker stands in an output, an
+            overwrite takes its run for one that is landing, and leaves its files.
+        """
         for _ in range(_TREE_TRIES):
             try:
                 if self._clear(root):
-                    return
+                    return True
             except OSError as error:
-                settled.warnings.append(f"{root} can't be removed: {error.strerror or error}")
-                return
+                settled.problems.append(f"{root} can't be removed: {error.strerror or error}")
+                return False
         settled.warnings.append(f"{root} stays: its run is still writing there; nothing of it can land")
+        return True
 
     def _clear(self, folder: str) -> bool:
         items = self._disk.list_folder(folder)
