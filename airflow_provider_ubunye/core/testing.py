@@ -170,6 +170,8 @@ class MemoryDisk:
         for path in paths:
             if path not in self.nodes:
                 raise _error(errno.ENOENT, path)
+            if self.nodes[path] is not None:
+                raise _error(errno.ENOTDIR, path)
 
     def _file(self, path: str) -> tuple[bytes, int]:
         if path not in self.nodes:
