@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import pyarrow.dataset as ds
 
+from airflow_provider_ubunye.core.batch import Batch
 from tests.airflowhome import airflow, environment
 
 T = TypeVar("T")
@@ -168,11 +169,18 @@ class Scheduler:
             return 0
         return int(found.count_rows(filter=ds.field("dt").cast("string") == dt))
 
-    def left(self, dt: str) -> list[str]:
-        """What should not be left behind of a batch once nobody works on it."""
-        staging = self.work / "pipelines" / ".ubunye" / "staging"
-        found = [str(p) for p in staging.rglob("*")] if staging.exists() else []
-        return [p for p in found if dt in p]
+    def staged(self) -> list[str]:
+        """Data files that did not land: none are left once nobody works."""
+        found = [
+            p for root in ("pipelines/.ubunye", "lake") for p in (self.work / root).rglob("_ubunye-*/**/*")
+        ]
+        return sorted(str(p) for p in found if p.is_file())
+
+    def outcomes(self, dt: str) -> str:
+        """What a batch's log says, as text."""
+        key = Batch.of("shop/daily/load_orders", {"dt": dt}).key
+        folder = self.work / "pipelines/.ubunye/leases/shop/daily/load_orders" / key
+        return "".join(path.read_text() for path in sorted(folder.glob("*.json")))
 
     def until(
         self,

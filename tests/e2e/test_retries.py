@@ -37,6 +37,7 @@ def test_killed_in_the_middle_of_landing(scheduler: Scheduler) -> None:
     assert scheduler.ended("plain", run, tries=2) == "success"
     assert "Took over from run" in scheduler.log("plain", run)
     assert scheduler.rows("2026-01-03") == 4
+    assert scheduler.staged() == []
 
 
 @pytest.mark.parametrize(
