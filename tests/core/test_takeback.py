@@ -204,7 +204,7 @@ def test_a_file_that_can_not_be_removed_stays_owed_and_the_others_go(lake: Lake)
     assert lake.out.exists()
 
 
-def test_a_staging_folder_that_can_not_be_emptied_is_only_said(lake: Lake) -> None:
+def test_a_staging_folder_that_can_not_be_emptied_is_still_owed(lake: Lake) -> None:
     lake.stage("unclaimed.csv")
 
     def refuse(name: str, args: tuple[Any, ...], real: Callable[[], Any]) -> Any:
@@ -213,9 +213,10 @@ def test_a_staging_folder_that_can_not_be_emptied_is_only_said(lake: Lake) -> No
         return real()
 
     lake.disk = intercepted(LocalDisk(), refuse)
-    settled = lake.settle(Debt(UNFINISHED, RUN, lake.written()))
-    assert settled.left == []
-    assert "can't be removed: in use" in settled.warnings[0]
+    debt = Debt(UNFINISHED, RUN, lake.written())
+    settled = lake.settle(debt)
+    assert settled.left == [debt]
+    assert "can't be removed: in use" in settled.problems[0]
 
 
 def test_a_staging_folder_that_a_sleeper_keeps_filling_is_left(lake: Lake) -> None:
