@@ -251,9 +251,16 @@ class FilesLanding:
                 raise LandingFailed(f"{self.path}/{claim.final} exists already; nothing was claimed")
 
     def _refuse_stray_partitions(self, claims: list[Claim]) -> None:
-        """A stray row of another day would replace that whole day with itself."""
+        """A stray row of another day would replace that whole day; a file in no partition, every partition."""
         if self._mode != OVERWRITE_PARTITIONS:
             return
+        for claim in claims:
+            if "=" not in posixpath.basename(posixpath.dirname(claim.final)):
+                raise LandingFailed(
+                    f"{self.written.name} has mode overwrite_partitions and the staged {claim.staged} lies in no "
+                    "partition folder: it would replace what is not its own",
+                    hint="give the output partition_by: the columns whose partitions are replaced",
+                )
         for folder in folders_of(claim.final for claim in claims):
             column, equals, value = posixpath.basename(folder).partition("=")
             column, value = unquote(column), unquote(value)

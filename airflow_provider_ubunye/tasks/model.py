@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from airflow_provider_ubunye.core.errors import ConfigError
+from airflow_provider_ubunye.core.specs import OVERWRITE_PARTITIONS
 from airflow_provider_ubunye.tasks.folder import near_names
 
 if TYPE_CHECKING:
@@ -66,6 +67,15 @@ class Output(Input):
         if len(set(value)) < len(value):
             raise ValueError("names a column twice")
         return value
+
+    @model_validator(mode="after")
+    def _partitions_to_replace(self) -> Output:
+        if self.mode.strip().lower() == OVERWRITE_PARTITIONS and not self.partition_by:
+            # Without them it would be the whole folder, with every other batch in it.
+            raise ValueError(
+                "overwrite_partitions needs partition_by: the columns whose partitions are replaced"
+            )
+        return self
 
 
 class Transform(_Section):
@@ -144,7 +154,8 @@ def _sentence(fault: ErrorDetails) -> tuple[str, str | None]:
     if kind == "missing":
         return f"{key} is missing", None
     if kind == "value_error":
-        return f"{key} {fault['ctx']['error']}", None
+        of_entry = len(loc) == 3 and loc[1] == "outputs"
+        return f"{key}{':' if of_entry else ''} {fault['ctx']['error']}", None
     if kind == "too_short":
         return f"{key} names no output", None
     if kind == "literal_error":

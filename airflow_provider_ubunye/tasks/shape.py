@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from airflow_provider_ubunye.core.specs import APPEND, OVERWRITE_PARTITIONS
+
 T = TypeVar("T")
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -97,11 +99,14 @@ def _input(entry: dict[str, Any]) -> Input:
 def _output(entry: dict[str, Any]) -> Output:
     own = {"mode", "partition_by"}
     common = _input({key: value for key, value in entry.items() if key not in own})
-    mode, columns = entry.get("mode"), entry.get("partition_by")
+    given, columns = entry.get("mode"), entry.get("partition_by")
+    mode = APPEND if given is None else _of(str, given)
     partition_by = [] if columns is None else _texts(columns)
     if not all(column.strip() for column in partition_by):
         raise _Odd
-    return Output(*common, mode="append" if mode is None else _of(str, mode), partition_by=partition_by)
+    if mode.strip().lower() == OVERWRITE_PARTITIONS and not partition_by:
+        raise _Odd
+    return Output(*common, mode=mode, partition_by=partition_by)
 
 
 def _variables(batch: Any) -> list[str] | None:

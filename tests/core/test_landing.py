@@ -279,13 +279,24 @@ def test_a_stray_row_of_another_day_is_refused_naming_its_value(lake: Path) -> N
         ("overwrite_partitions", "day=2026-11-01"),
         ("overwrite_partitions", "hour=3/day=2026%2D11-01"),
         ("overwrite_partitions", "region=x"),
-        ("overwrite_partitions", ""),
     ],
 )
 def test_a_row_of_the_batchs_own_day_is_not_stray(lake: Path, mode: str, folder: str) -> None:
     it = landing(lake, mode, pinned={"day": "2026-11-01"})
     land(it, {folder: "1"})
     assert len(it.written.claims) == 1
+
+
+@pytest.mark.parametrize("folder", ["", "plain", "region=x/plain"])
+def test_an_overwrite_of_partitions_refuses_a_file_in_none(lake: Path, folder: str) -> None:
+    """It would list the whole folder, every other batch included, for removal."""
+    land(landing(lake), {"region=x": "other"})
+    it = landing(lake, "overwrite_partitions")
+    write(it.open(), {"region=x": "1", folder: "2"})
+    with pytest.raises(LandingFailed, match="lies in no partition folder") as error:
+        it.claim()
+    assert "partition_by" in str(error.value.hint)
+    assert it.written.claims == ()
 
 
 # ── landing ─────────────────────────────────────────────────────────────────────────────────────

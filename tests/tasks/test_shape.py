@@ -41,7 +41,25 @@ WHOLE = {
 }
 
 ODD = st.sampled_from(
-    [None, "", " ", "x", "etl", 1, True, 1.5, [], ["a"], ["a", "a"], [" "], [1], {}, {"a": 1}, {1: 2}]
+    [
+        None,
+        "",
+        " ",
+        "x",
+        "etl",
+        "overwrite_partitions",
+        1,
+        True,
+        1.5,
+        [],
+        ["a"],
+        ["a", "a"],
+        [" "],
+        [1],
+        {},
+        {"a": 1},
+        {1: 2},
+    ]
 )
 KEYS = (
     "MODEL",
