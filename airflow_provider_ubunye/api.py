@@ -19,6 +19,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from airflow_provider_ubunye.core.batch import Batch, check_name
@@ -36,6 +37,8 @@ from airflow_provider_ubunye.core.store import StoreUnusable, open_store
 from airflow_provider_ubunye.core.store.base import unusable
 from airflow_provider_ubunye.core.where import setting_for, state_uri, takeover_after
 from airflow_provider_ubunye.taskrun import TaskResult, TaskRun
+from airflow_provider_ubunye.tasks.config import check_format
+from airflow_provider_ubunye.tasks.paths import resolve_path
 
 __all__ = ["BatchRun", "TaskResult", "batch_run", "check_state", "run_pipeline", "run_task"]
 
@@ -69,20 +72,74 @@ class BatchRun:
             self.id = self.done_by.run
             self.outcome = Outcome(self.id, files={o.name: len(o.claims) for o in self.done_by.outputs})
 
-    def append(self, frame: Any, path: StrPath, **how: Any) -> int:
-        """Add the frame's rows to the folder. The same parameters as :meth:`write`.
+    def append(
+        self,
+        frame: Any,
+        path: StrPath,
+        *,
+        format: str = "parquet",  # noqa: A002 - the config's own word
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> int:
+        """Add the frame's rows to the folder. Parameters as :meth:`write`.
 
         :raises BatchFinished: the batch is finished and its rows would be there twice.
         """
-        return self.write(frame, path, mode=APPEND, **how)
+        return self.write(
+            frame,
+            path,
+            mode=APPEND,
+            format=format,
+            partition_by=partition_by,
+            options=options,
+            name=name,
+        )
 
-    def overwrite(self, frame: Any, path: StrPath, **how: Any) -> int:
-        """Replace everything in the folder. The old files stand until the new ones are committed."""
-        return self.write(frame, path, mode=OVERWRITE, **how)
+    def overwrite(
+        self,
+        frame: Any,
+        path: StrPath,
+        *,
+        format: str = "parquet",  # noqa: A002 - the config's own word
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> int:
+        """Replace everything in the folder. The old files stand until the new ones are committed.
 
-    def overwrite_partitions(self, frame: Any, path: StrPath, **how: Any) -> int:
-        """Replace the partitions that the frame has rows for. ``partition_by`` is needed."""
-        return self.write(frame, path, mode=OVERWRITE_PARTITIONS, **how)
+        Parameters as :meth:`write`.
+        """
+        return self.write(
+            frame,
+            path,
+            mode=OVERWRITE,
+            format=format,
+            partition_by=partition_by,
+            options=options,
+            name=name,
+        )
+
+    def overwrite_partitions(
+        self,
+        frame: Any,
+        path: StrPath,
+        *,
+        format: str = "parquet",  # noqa: A002 - the config's own word
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> int:
+        """Replace the partitions that the frame has rows for. Parameters as :meth:`write`."""
+        return self.write(
+            frame,
+            path,
+            mode=OVERWRITE_PARTITIONS,
+            format=format,
+            partition_by=partition_by,
+            options=options,
+            name=name,
+        )
 
     def write(
         self,
@@ -108,7 +165,7 @@ class BatchRun:
         :raises UsageError: a wrong argument, or a second output of one name.
         :raises LandingFailed: the frame can't be written in that format.
         """
-        folder = os.path.abspath(os.fspath(path))
+        folder = resolve_path(os.fsdecode(path), Path.cwd(), "the output's path")
         if mode not in MODES:
             raise UsageError(f"there is no mode {mode!r}; there is {', '.join(MODES)}")
         if mode == OVERWRITE_PARTITIONS and not partition_by:
@@ -117,6 +174,7 @@ class BatchRun:
             )
         if isinstance(partition_by, str):
             raise UsageError(f"partition_by is a list of column names, not the text {partition_by!r}")
+        format = check_format(format, "the output's format")  # noqa: A001 - as above
         name = check_name("output", name if name is not None else os.path.basename(folder))
         spec = OutputSpec(name, format, folder, mode, tuple(partition_by), dict(options or {}))
         if self._run is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import difflib
 import hashlib
 import itertools
 import json
@@ -26,6 +27,7 @@ MOST_SUBSETS_OF = 6
 """Earlier spellings of ``CONFIG.batch`` are looked up among the subsets of at most this many variables."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_DATE = re.compile(r"([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})\Z")
 _LONGEST_NAME = 200
 _LONGEST_VALUE = 64 * 1024
 
@@ -102,6 +104,30 @@ def value_text(name: str, value: object) -> str | None:
     return text
 
 
+def _check_date(dt: str) -> None:
+    """Check that a ``dt`` written as year, month and day is a day, in its one spelling.
+
+    ``2026-11-1`` would be another batch than ``2026-11-01``, and its rows would be there twice. Whatever is
+    not written so (``20261101``, ``2026-W45``, a timestamp) is a spelling of its own and passes; so does all
+    that comes with a ``dtf``, which says how ``dt`` is to be read.
+
+    :raises UsageError: it is no day, or is not written YYYY-MM-DD.
+    """
+    written = _DATE.match(dt)
+    if written is None:
+        return
+    year, _, month, day = written.groups()
+    try:
+        meant = datetime.date(int(year), int(month), int(day)).isoformat()
+    except ValueError:
+        raise UsageError(f"dt is {dt!r}, which is no day of the calendar") from None
+    if dt != meant:
+        raise UsageError(
+            f"dt is {dt!r}, which would be another batch than {meant}; did you mean {meant!r}?",
+            hint="write YYYY-MM-DD, or give dtf to say how dt is to be read",
+        )
+
+
 def batch_key(task: str, variables: Mapping[str, str]) -> str:
     """The batch key: 16 hex digits, the same that an older Ubunye computes (contract, "Batch key")."""
     text = json.dumps({"task": task, "variables": dict(variables)}, sort_keys=True)
@@ -143,13 +169,18 @@ class Batch:
             text = value_text(name, value)
             if text is not None:
                 texts[name] = text
+        if "dt" in texts and "dtf" not in texts:
+            _check_date(texts["dt"])
         typed = texts.get("mode", DEFAULT_MODE)
         texts["mode"] = typed.upper()
         for name in named_by or ():
             if name not in texts:
+                flag = f"-{name} …" if name in ("dt", "dtf") else f"--var {name}=…"
+                near = difflib.get_close_matches(name, texts.keys() - set(named_by or ()), n=1)
+                spelt = f"; it has {near[0]!r}: did you mean {name!r}?" if near else ""
                 raise UsageError(
-                    f"CONFIG.batch names {name!r}, which this run does not have",
-                    hint=f"give it: -dt or --var {name}=…",
+                    f"CONFIG.batch names {name!r}, which this run does not have{spelt}",
+                    hint=f"give it: {flag}",
                 )
         return cls(task, texts, tuple(named_by) if named_by is not None else None, typed)
 

@@ -134,7 +134,7 @@ def _build(folder: TaskFolder, raw: Mapping[str, Any], rendered: Mapping[str, An
         key = _named("inputs", "input", name)
         path = resolve_path(entry.path, base, f"{key}.path")
         _check_leaves(entry.options, f"{key}.options")
-        inputs.append(InputSpec(name, _format(entry.format, key), path, entry.options))
+        inputs.append(InputSpec(name, check_format(entry.format, f"{key}.format"), path, entry.options))
     outputs = []
     for name, made in config.outputs.items():
         key = _named("outputs", "output", name)
@@ -145,7 +145,7 @@ def _build(folder: TaskFolder, raw: Mapping[str, Any], rendered: Mapping[str, An
         outputs.append(
             OutputSpec(
                 name,
-                _format(made.format, key),
+                check_format(made.format, f"{key}.format"),
                 path,
                 _mode(made.mode, key),
                 tuple(made.partition_by),
@@ -205,13 +205,18 @@ def _no_secret(text: str, key: str) -> None:
         raise ConfigError(f"{key}: a secret has no place here; options and params may hold one")
 
 
-def _format(text: str, key: str) -> str:
+def check_format(text: str, key: str) -> str:
+    """The format's name as the engines know it: in lower case, or as it is registered.
+
+    :param key: where it stands, for errors.
+    :raises ConfigError: there is no such format, or it isn't built yet.
+    """
     name = text.strip().lower()
     if name in FILE_FORMATS:
         return name
     if not name:
-        raise ConfigError(f"{key}.format is empty")
-    _no_secret(name, f"{key}.format")
+        raise ConfigError(f"{key} is empty")
+    _no_secret(name, key)
     # Only now: looking through the installed packages costs more than reading the config.
     from importlib.metadata import entry_points
 
@@ -219,9 +224,9 @@ def _format(text: str, key: str) -> str:
     if text.strip() in registered:
         return text.strip()
     if name in _NOT_BUILT_FORMATS:
-        raise ConfigError(f"{key}.format: the format {name!r} isn't built yet")
+        raise ConfigError(f"{key}: the format {name!r} isn't built yet")
     near = near_names(name, [*FILE_FORMATS, *registered])
-    raise ConfigError(f"{key}.format: there is no format {name[:80]!r}{near}")
+    raise ConfigError(f"{key}: there is no format {name[:80]!r}{near}")
 
 
 def _mode(text: str, key: str) -> str:
@@ -271,14 +276,18 @@ def _current_entry(entry: Any, section: str, key: str) -> Any:
         raise ConfigError(f"{key}.file_format goes with format: s3; give the format itself under format")
     if isinstance(kind, str):
         # Before other keys are looked at: such a format brings keys of its own (url, table, …).
-        _format(str(done["format"]), key)
+        check_format(str(done["format"]), f"{key}.format")
     done = _without_unbuilt(done, section, key)
     if "partitionBy" in done:
         if "partition_by" in done:
             raise ConfigError(f"{key} has both partition_by and partitionBy")
         done["partition_by"] = done.pop("partitionBy")
-    if isinstance(done.get("partition_by"), str):
-        done["partition_by"] = [done["partition_by"]]
+    columns = done.get("partition_by")
+    if isinstance(columns, str):
+        if "," in columns:
+            listed = ", ".join(column.strip() for column in columns.split(","))
+            raise ConfigError(f"{key}.partition_by is a list: [{listed}]")
+        done["partition_by"] = [columns]
     return done
 
 

@@ -43,7 +43,9 @@ def resolve_path(text: str, base: Path, key: str) -> str:
     if scheme := _SCHEME.match(text):
         text = _without_scheme(text, scheme[1].lower(), key)
     if text.startswith("~"):
-        raise ConfigError(f"{key}: '~' is not expanded", hint="write {{ env.HOME }}/… or the whole path")
+        raise ConfigError(
+            f"{key}: '~' is not expanded", hint="write the whole path; in a config, {{ env.HOME }}/… does it"
+        )
     return os.path.abspath(base / text)
 
 

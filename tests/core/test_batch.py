@@ -182,3 +182,62 @@ def test_other_lists_of_config_batch_are_looked_up_among_a_few_variables_only() 
     assert many.other_keys() == [
         (batch_key(TASK, {**{f"v{i}": str(i) for i in range(7)}, "mode": "DEV"}), None)
     ]
+
+
+@pytest.mark.parametrize(
+    ("dt", "meant"),
+    [
+        ("2026-11-1", "2026-11-01"),
+        ("2026-1-01", "2026-01-01"),
+        ("2026/11/01", "2026-11-01"),
+        ("2026.11.01", "2026-11-01"),
+        ("2026-13-45", None),
+        ("2026-02-29", None),
+        ("2026-00-01", None),
+        ("0000-01-01", None),
+    ],
+)
+def test_a_date_in_another_spelling_or_none_is_refused(dt: str, meant: str | None) -> None:
+    with pytest.raises(UsageError) as error:
+        Batch.of(TASK, {"dt": dt})
+    assert dt in error.value.what
+    assert (f"did you mean {meant!r}?" in error.value.what) if meant else ("no day" in error.value.what)
+    assert Batch.of(TASK, {"dt": dt, "dtf": "yyyy-M-d"}).variables["dt"] == dt
+
+
+@pytest.mark.parametrize(
+    "dt",
+    [
+        "2026-11-01",
+        "2024-02-29",
+        "20261101",
+        "2026-11",
+        "2026-W45",
+        "2026-11-01T00:00:00",
+        "13",
+        "2026-11/01",
+    ],
+)
+def test_what_is_no_date_of_three_parts_is_a_name_as_it_is(dt: str) -> None:
+    assert Batch.of(TASK, {"dt": dt}).variables["dt"] == dt
+
+
+@pytest.mark.parametrize(
+    ("named_by", "given", "said", "hint"),
+    [
+        ("dt", {}, "CONFIG.batch names 'dt', which this run does not have", "give it: -dt …"),
+        ("dtf", {}, "CONFIG.batch names 'dtf', which this run does not have", "give it: -dtf …"),
+        (
+            "region",
+            {"reigon": "x"},
+            "CONFIG.batch names 'region', which this run does not have; it has 'reigon': did you mean 'region'?",
+            "give it: --var region=…",
+        ),
+    ],
+)
+def test_a_variable_that_names_the_batch_is_missing(
+    named_by: str, given: dict[str, str], said: str, hint: str
+) -> None:
+    with pytest.raises(UsageError) as error:
+        Batch.of(TASK, given, named_by=[named_by])
+    assert (error.value.what, error.value.hint) == (said, hint)

@@ -167,7 +167,8 @@ def test_what_an_older_ubunye_wrote(make_task: MakeTask) -> None:
 
 @pytest.mark.parametrize("mode", ["append", "OVERWRITE", " Ignore ", "errorifexists", "overwrite_partitions"])
 def test_modes_in_any_case(make_task: MakeTask, mode: str) -> None:
-    assert load(make_task, output(mode=mode)).outputs[0].mode == mode.strip().lower()
+    found = load(make_task, output(mode=mode, partition_by=["region"])).outputs[0]
+    assert found.mode == mode.strip().lower()
 
 
 @pytest.mark.parametrize(
@@ -193,6 +194,12 @@ def test_modes_in_any_case(make_task: MakeTask, mode: str) -> None:
         (output(partition_by=["a", " "]), "CONFIG.outputs.loaded.partition_by has an empty column name"),
         (output(partition_by=["a", "a"]), "CONFIG.outputs.loaded.partition_by names a column twice"),
         (output(partition_by={"a": 1}), "CONFIG.outputs.loaded.partition_by must be a list"),
+        (output(partition_by="dt, region"), "CONFIG.outputs.loaded.partition_by is a list: [dt, region]"),
+        (
+            output(mode="Overwrite_partitions"),
+            "CONFIG.outputs.loaded: overwrite_partitions needs partition_by: the columns whose partitions are",
+        ),
+        (output(mode="overwrite_partitions", partition_by=[]), "overwrite_partitions needs partition_by"),
         (output(partition_by=["a"], partitionBy=["a"]), "has both partition_by and partitionBy"),
         (output(file_format="csv"), "file_format goes with format: s3"),
         ({**document(), "MODEL": "elt"}, "MODEL must be 'etl'"),

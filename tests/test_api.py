@@ -1,0 +1,78 @@
+"""The plain-Python face: what a call is refused for, before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from airflow_provider_ubunye.api import BatchRun, batch_run
+from airflow_provider_ubunye.core.errors import BatchFinished, ConfigError, UsageError
+
+FRAME = pd.DataFrame({"order_id": [1, 2], "region": ["north", "south"]})
+TASK = "shop/daily/load_orders"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("s3://bucket/orders", r"^the output's path: object storage \(s3://\) isn't built yet"),
+        (Path("s3://bucket/orders"), r"object storage \(s3://\)"),
+        ("hdfs://name/orders", "hdfs:// isn't built yet"),
+        ("~/orders", "'~' is not expanded"),
+        ("", "the output's path is empty"),
+    ],
+)
+def test_a_path_that_is_on_no_disk_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=said), batch_run(TASK, dt="2026-11-01", state="state") as run:
+        run.append(FRAME, path)
+    assert [p.name for p in tmp_path.iterdir()] == ["state"]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"format": "delta"}, "^the output's format: the format 'delta' isn't built yet"),
+        ({"format": "parqet"}, "there is no format 'parqet'; did you mean 'parquet'?"),
+        ({"mode": "apend"}, "there is no mode 'apend'"),
+        ({"mode": "overwrite_partitions"}, "overwrite_partitions needs partition_by"),
+        ({"partition_by": "region"}, "a list of column names"),
+    ],
+)
+def test_what_no_write_can_do(tmp_path: Path, how: dict[str, Any], said: str) -> None:
+    with (
+        pytest.raises(UsageError, match=said),
+        batch_run(TASK, dt="2026-11-01", state=tmp_path / "state") as run,
+    ):
+        run.write(FRAME, tmp_path / "orders", **{"mode": "append", **how})
+    assert not (tmp_path / "orders").exists()
+
+
+def test_the_modes_by_name_write_as_write_does(tmp_path: Path) -> None:
+    with batch_run(TASK, dt="2026-11-01", state=tmp_path / "state") as run:
+        assert run.append(FRAME, tmp_path / "a", format="CSV", options={"sep": ";"}) == 2
+        assert run.overwrite(FRAME, f"file://{tmp_path}/b", partition_by=["region"], name="other") == 2
+        assert run.overwrite_partitions(FRAME, tmp_path / "c", partition_by=["region"]) == 2
+    assert run.outcome.files == {"a": 1, "other": 2, "c": 2}
+    assert next((tmp_path / "a").iterdir()).read_text() == "order_id;region\n1;north\n2;south\n"
+    with pytest.raises(BatchFinished), batch_run(TASK, dt="2026-11-01", state=tmp_path / "state"):
+        pass
+
+
+def test_partitions_to_replace_are_needed(tmp_path: Path) -> None:
+    with (
+        pytest.raises(UsageError, match="overwrite_partitions needs partition_by"),
+        batch_run(TASK, dt="2026-11-01", state=tmp_path / "state") as run,
+    ):
+        run.overwrite_partitions(FRAME, tmp_path / "orders")
+
+
+@pytest.mark.parametrize("method", [BatchRun.append, BatchRun.overwrite, BatchRun.overwrite_partitions])
+def test_a_method_named_after_a_mode_takes_none(method: Any) -> None:
+    with pytest.raises(TypeError, match=rf"{method.__name__}\(\) got an unexpected keyword argument 'mode'"):
+        method(None, FRAME, "orders", mode="append")
