@@ -123,6 +123,8 @@ def _yaml_fault(error: yaml.MarkedYAMLError, text: str, where: str) -> ConfigErr
     line = mark.line + 1 if mark else 0
     what = " ".join(str(error.problem or error.context).split())
     lines = text.splitlines()
+    if "'\\t'" in what:
+        what = "YAML takes no tabs; indent with spaces"
     template = 0 < line <= len(lines) and "{{" in lines[line - 1]
     return ConfigError(
         f"the config is not valid: {what}, line {line}",

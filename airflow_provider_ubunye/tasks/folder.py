@@ -128,6 +128,8 @@ def near_names(name: str, known: list[str]) -> str:
         return f"; did you mean {' or '.join(repr(k) for k in close)}?"
     if not known:
         return ""
-    shown = ", ".join(repr(k) for k in known[:_MOST_NAMES_SHOWN])
-    more = f" and {len(known) - _MOST_NAMES_SHOWN} more" if len(known) > _MOST_NAMES_SHOWN else ""
+    # "and 1 more" takes as much room as the name itself.
+    count = len(known) if len(known) <= _MOST_NAMES_SHOWN + 1 else _MOST_NAMES_SHOWN
+    shown = ", ".join(repr(k) for k in known[:count])
+    more = f" and {len(known) - count} more" if len(known) > count else ""
     return f"; there is {shown}{more}"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
+_MOST_FAULTS = 3
+
 _SAID = {
     "string_type": "must be text: put it in quotes",
     "dict_type": "must be a mapping of names to values",
@@ -127,17 +129,24 @@ def validate(document: Mapping[str, Any], where: str) -> Document:
     """The rendered document as a model.
 
     :param where: the file, for errors.
-    :raises ConfigError: one line: the first fault, and how many more there are.
+    :raises ConfigError: one line: the first faults, keys that are not known before all others, and how many
+        more there are.
     """
     try:
         return Document.model_validate(dict(document))
     except ValidationError as error:
         # Not chained: pydantic's own text quotes the values.
         faults = error.errors(include_url=False, include_context=True)
-        said, hint = _sentence(faults[0])
-        more = len(faults) - 1
-        if more:
+        # A key that is misspelt is the cause of the other that is missing.
+        faults.sort(key=lambda fault: fault["type"] != "extra_forbidden")
+        found = [_sentence(fault) for fault in faults]
+        said = found[0][0]
+        for sentence, _ in found[1:_MOST_FAULTS]:
+            said += f"{'' if said.endswith('?') else ';'} {sentence}"
+        more = len(found) - _MOST_FAULTS
+        if more > 0:
             said += f" (and {more} more {'fault' if more == 1 else 'faults'})"
+        hint = next((hint for _, hint in found[:_MOST_FAULTS] if hint), None)
         raise ConfigError(said, where=where, hint=hint) from None
 
 

@@ -12,6 +12,7 @@ writes the ``transformations.py`` beside it.
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -35,6 +36,8 @@ _SENSITIVE = re.compile(
     r"passw|passphrase|pwd|secret|token|credential|api_?key|private_?key|access_?key", re.IGNORECASE
 )
 _SHORTEST_SENSITIVE = 4
+# Jinja's own words for a name that is no variable.
+_UNDEFINED = re.compile(r"'(\w+)' is undefined\Z")
 _HARMLESS = frozenset({"true", "false", "none", "null"})
 
 
@@ -144,7 +147,7 @@ def render(text: str, scope: Scope, key: str) -> str:
     try:
         done = environment.from_string(text).render(scope.names())
     except Exception as error:  # noqa: BLE001 - filters raise whatever they like
-        raise ConfigError(f"{key}: {_fault(error, scope.take_read())}", hint=_hint(error)) from None
+        raise ConfigError(f"{key}: {_fault(error, scope)}", hint=_hint(error)) from None
     _hide_read(scope, structural=in_entry)
     if any(unicodedata.category(c) == "Cc" and c not in "\t\n\r" for c in done):
         raise ConfigError(f"{key}: the template gives a control character")
@@ -169,7 +172,7 @@ class _Refused(Exception):
     """A value that a template must not give; the message is a sentence without the value."""
 
 
-def _fault(error: Exception, read: Mapping[str, str]) -> str:
+def _fault(error: Exception, scope: Scope) -> str:
     """What went wrong, in one line without any value of the environment."""
     from jinja2 import TemplateSyntaxError, UndefinedError
     from jinja2.exceptions import SecurityError
@@ -178,25 +181,39 @@ def _fault(error: Exception, read: Mapping[str, str]) -> str:
         said = f"not a valid template: {error.message}"
     elif isinstance(error, SecurityError):
         said = f"not allowed in a template: {error.message}"
+    elif isinstance(error, UndefinedError) and (name := _UNDEFINED.match(str(error))):
+        said = _missing(name[1], scope)
     elif isinstance(error, UndefinedError | _Refused):
         said = str(error)
     else:
         # A filter's own words ("invalid literal for int(): '…'") quote the value.
         said = f"the template failed with {type(error).__name__}"
     shown = Redactor()
-    for value in read.values():
+    for value in scope.take_read().values():
         shown.add(value)
     return " ".join(shown.mask(said).split())
+
+
+def _missing(name: str, scope: Scope) -> str:
+    """Which variable is missing, which ones the run has, and the one that looks like it."""
+    given = sorted(scope.variables.keys() - {"mode"})
+    flag = f"-{name} …" if name in ("dt", "dtf") else f"--var {name}=…"
+    said = f"needs {flag}; given: {', '.join(given) or 'none'}"
+    near = difflib.get_close_matches(name, [*given, *sorted(RESERVED)], n=1)
+    if near and near[0] in given:
+        # Either of them may be the one that is misspelt.
+        said += f"; did you mean {name!r} by {near[0]!r}?"
+    elif near:
+        said += f"; did you mean {near[0]!r}?"
+    return said
 
 
 def _hint(error: Exception) -> str | None:
     from jinja2 import UndefinedError
 
-    if not isinstance(error, UndefinedError):
-        return None
-    if "environment variable" in str(error):
+    if isinstance(error, UndefinedError) and "environment variable" in str(error):
         return "set it, or write {{ env.NAME | default('…') }}"
-    return "give it with -dt, -dtf or --var, or write {{ name | default('…') }}"
+    return None
 
 
 @cache

@@ -241,8 +241,20 @@ def test_an_option_beside_the_format_gets_the_hint(make_task: MakeTask) -> None:
 
 
 def test_several_faults_are_counted(make_task: MakeTask) -> None:
-    assert refused(make_task, output(a=1, b=2)).what.endswith("(and 1 more fault)")
-    assert refused(make_task, output(a=1, b=2, c=3)).what.endswith("(and 2 more faults)")
+    key = "CONFIG.outputs.loaded"
+    assert refused(make_task, output(a=1, b=2)).what.count(f"{key}.") == 2
+    three = refused(make_task, output(a=1, b=2, c=3)).what
+    assert all(f"{key}.{name} is not a key of the config" in three for name in "abc")
+    assert "more fault" not in three
+    assert refused(make_task, output(a=1, b=2, c=3, d=4)).what.endswith("(and 1 more fault)")
+    assert refused(make_task, output(a=1, b=2, c=3, d=4, e=5)).what.endswith("(and 2 more faults)")
+
+
+def test_a_misspelt_key_is_named_before_what_it_leaves_missing(make_task: MakeTask) -> None:
+    error = refused(make_task, {"CONFIG": {"output": {"loaded": {"format": "csv", "path": "x"}}}})
+    assert error.what == (
+        "CONFIG.output is not a key of the config; did you mean 'outputs'? CONFIG.outputs is missing"
+    )
 
 
 @pytest.mark.parametrize(
@@ -308,7 +320,7 @@ def test_a_date_that_is_none(make_task: MakeTask, dt: str) -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("{{ region }}", "CONFIG.outputs.loaded.path: 'region' is undefined"),
+        ("{{ region }}", "CONFIG.outputs.loaded.path: needs --var region=…; given: dt"),
         ("{{ ''.__class__.__mro__ }}", "CONFIG.outputs.loaded.path: not allowed in a template"),
         ("{{ env.__class__ }}", "CONFIG.outputs.loaded.path: not allowed in a template"),
     ],

@@ -31,6 +31,7 @@ def lines_of(first: str, rest: str) -> str:
     ("text", "said"),
     [
         ("a: 1\na: 2", "the key 'a' stands twice, line 2"),
+        ("a:\n\tb: 1", "YAML takes no tabs; indent with spaces, line 2"),
         ("a: {x: 1, x: 2}", "the key 'x' stands twice"),
         ("a: !!python/object:os.system x", "could not determine a constructor"),
         ("a: !!python/object/apply:os.system [x]", "could not determine a constructor"),

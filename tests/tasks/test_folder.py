@@ -130,6 +130,7 @@ def test_near_names_are_cut() -> None:
     assert near_names("zz", [f"a{i}" for i in range(7)]) == (
         "; there is 'a0', 'a1', 'a2', 'a3', 'a4' and 2 more"
     )
+    assert near_names("zz", [f"a{i}" for i in range(6)]).endswith("'a4', 'a5'")
 
 
 def test_a_folder_that_can_not_be_listed_has_no_near_names(

@@ -55,13 +55,25 @@ def test_what_templates_may_do(text: str, done: str) -> None:
     assert render(text, scope(), "CONFIG.transform.params.x") == done
 
 
+def test_a_variable_that_looks_like_the_missing_one_is_named() -> None:
+    with pytest.raises(ConfigError) as caught:
+        render("{{ region }}", scope(reigon="eu"), "CONFIG.outputs.o.path")
+    assert caught.value.what == (
+        "CONFIG.outputs.o.path: needs --var region=…; given: dt, reigon; did you mean 'region' by 'reigon'?"
+    )
+    assert caught.value.hint is None
+    with pytest.raises(ConfigError, match=r"needs -dt …; given: none$"):
+        render("{{ dt }}", Scope({"mode": "DEV"}, {}, "/t", "/u", print), "K")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{{ region }}", "'region' is undefined"),
-        ("{{ dtf }}", "'dtf' is undefined"),
-        ("{{ nope == 1 }}", "'nope' is undefined"),
-        ("{% if nope %}x{% endif %}", "'nope' is undefined"),
+        ("{{ region }}", "needs --var region=…; given: dt"),
+        ("{{ dtf }}", "needs -dtf …; given: dt"),
+        ("{{ nope == 1 }}", "needs --var nope=…"),
+        ("{% if nope %}x{% endif %}", "needs --var nope=…"),
+        ("{{ taskdir }}", "needs --var taskdir=…; given: dt; did you mean 'task_dir'?"),
         ("{{ dt.nope }}", "has no attribute 'nope'"),
         ("{{ env.NOPE }}", "the environment variable 'NOPE' is not set"),
         ("{{ env.get('NOPE') }}", "the environment variable 'NOPE' is not set"),
@@ -77,7 +89,7 @@ def test_what_templates_may_do(text: str, done: str) -> None:
         ("{{ ['a'] | map(attribute='__class__') | list }}", "not allowed in a template"),
         ("{{ cycler.__init__.__globals__.os.popen('id').read() }}", "not allowed in a template"),
         ("{{ self.__init__.__globals__ }}", "not allowed in a template"),
-        ("{{ range(3) | join }}", "'range' is undefined"),
+        ("{{ range(3) | join }}", "needs --var range=…"),
         ("{{ [].append(1) }}", "not allowed in a template"),
         ("{{ dt", "not a valid template"),
         ("{% for x in [1] %}", "not a valid template"),
@@ -161,8 +173,7 @@ def test_the_key_of_the_leaf_is_named() -> None:
     tree = {"CONFIG": {"outputs": {"o": {"options": {"l": ["a", {"x": "{{ nope }}"}]}}}}}
     with pytest.raises(ConfigError) as caught:
         render_tree(tree, scope())
-    assert caught.value.what == "CONFIG.outputs.o.options.l[1].x: 'nope' is undefined"
-    assert "default" in (caught.value.hint or "")
+    assert caught.value.what == "CONFIG.outputs.o.options.l[1].x: needs --var nope=…; given: dt"
 
 
 @pytest.mark.parametrize("name", ["env", "task_dir", "usecase_dir"])
