@@ -23,5 +23,5 @@ def engine(name: str) -> PandasEngine:
 
         return PandasEngine()
     if name == "spark":
-        raise UsageError("The Spark engine is not part of this version: it arrives later. Use pandas.")
-    raise UsageError(f"There is no engine {name!r}.{did_you_mean(name, ENGINES)}")
+        raise UsageError("the Spark engine is not part of this version: it arrives later; use pandas")
+    raise UsageError(f"there is no engine {name!r}{did_you_mean(name, ENGINES)}")

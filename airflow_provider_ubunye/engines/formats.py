@@ -19,8 +19,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     lowered = {name.lower(): name for name in names}
     near = difflib.get_close_matches(word.lower(), list(lowered), n=1)
     if near:
-        return f" Did you mean {lowered[near[0]]!r}?"
-    return f" Known: {', '.join(names)}." if names else ""
+        return f"; did you mean {lowered[near[0]]!r}?"
+    return f"; there is {', '.join(map(repr, names))}" if names else ""
 
 
 def registered_format(name: str, method: str) -> Any:
@@ -34,16 +34,16 @@ def registered_format(name: str, method: str) -> Any:
     """
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:
-        raise ConfigError(f"There is no format {name!r}.{did_you_mean(name, (*FILE_FORMATS, *found))}")
+        raise ConfigError(f"there is no format {name!r}{did_you_mean(name, (*FILE_FORMATS, *found))}")
     try:
         loaded = found[name].load()
         plugin = loaded() if isinstance(loaded, type) else loaded
     except Exception as error:
         # Whatever a foreign package raises while it is imported is one line here, not a traceback.
         raise ConfigError(
-            f"Format {name!r} could not be loaded from {found[name].value}: {type(error).__name__}: {error}"
+            f"format {name!r} could not be loaded from {found[name].value}: {type(error).__name__}: {error}"
         ) from error
     if not callable(getattr(plugin, method, None)):
         what = "read" if method == "read" else "written"
-        raise ConfigError(f"Format {name!r} ({found[name].value}) can't be {what}: it has no {method}().")
+        raise ConfigError(f"format {name!r} ({found[name].value}) can't be {what}: it has no {method}()")
     return plugin

@@ -51,7 +51,7 @@ def test_long_options_and_values_behind_an_equals_sign(shop: Shop) -> None:
         (["-dt", DAY, "-dt", "2026-11-02"], "-dt is given 2 times"),
         (["-dt", DAY, "-m", "a", "-m", "b"], "-m is given 2 times"),
         (["--bakend", "pandas"], "--backend"),
-        (["--backend", "panda"], "Did you mean 'pandas'?"),
+        (["--backend", "panda"], "did you mean 'pandas'?"),
         (["--backend", "spark"], "not part of this version"),
         (["--deploy-mode", "cluster"], "there is client"),
         (["-dt"], "requires an argument"),

@@ -197,7 +197,7 @@ def test_tasks_test_beside_the_scheduler(scheduler: Scheduler) -> None:
         ("literal", "is an unrendered template"),
         ("templated", "has no logical date"),
         ("defaulted", "has no logical date"),
-        ("spark", "The Spark engine is not part of this version"),
+        ("spark", "the Spark engine is not part of this version"),
     ],
 )
 def test_what_no_retry_can_help_fails_at_once(scheduler: Scheduler, dag: str, says: str) -> None:

@@ -23,9 +23,9 @@ def test_the_engine_is_found_without_importing_what_is_heavy() -> None:
 
 
 def test_an_engine_that_is_not_there_is_said_in_one_line() -> None:
-    with pytest.raises(UsageError, match=r"^The Spark engine .* arrives later"):
+    with pytest.raises(UsageError, match=r"^the Spark engine .* arrives later"):
         engine("spark")
-    with pytest.raises(UsageError, match=r"There is no engine 'panda'. Did you mean 'pandas'\?"):
+    with pytest.raises(UsageError, match=r"^there is no engine 'panda'; did you mean 'pandas'\?"):
         engine("panda")
 
 
@@ -64,10 +64,10 @@ def test_a_registered_format_reads_and_writes() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("parqet", r"There is no format 'parqet'. Did you mean 'parquet'\?"),
-        ("number", r"There is no format 'number'. Did you mean 'numbers'\?"),
-        ("reads", r"Format 'reads' .* can't be written: it has no stage\(\)"),
-        ("broken", r"Format 'broken' could not be loaded from .*NoSuchThing: AttributeError"),
+        ("parqet", r"there is no format 'parqet'; did you mean 'parquet'\?"),
+        ("number", r"there is no format 'number'; did you mean 'numbers'\?"),
+        ("reads", r"format 'reads' .* can't be written: it has no stage\(\)"),
+        ("broken", r"format 'broken' could not be loaded from .*NoSuchThing: AttributeError"),
     ],
 )
 def test_a_format_that_can_not_be_used_is_said_in_one_line(name: str, message: str) -> None:

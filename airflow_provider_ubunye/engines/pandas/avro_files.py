@@ -117,15 +117,14 @@ def prepare(table: pa.Table, options: Mapping[str, Any], where: str) -> pa.Table
                 column = column.cast(coarser)
             except pa.ArrowInvalid:
                 raise LandingFailed(
-                    f"Column {name!r} has nanoseconds, which avro can't hold.",
-                    where=where,
-                    hint="Round it to microseconds.",
+                    f"{where}: column {name!r} has nanoseconds, which avro can't hold",
+                    hint="round it to microseconds",
                 ) from None
         table = table.set_column(position, name, column)
         try:
             _avro_field(name, column.type, "row")
         except ValueError as error:
-            raise LandingFailed(f"Column {name!r} can't be written to avro: {error}.", where=where) from None
+            raise LandingFailed(f"{where}: column {name!r} can't be written to avro: {error}") from None
     return table
 
 

@@ -98,9 +98,9 @@ class Orc:
                 table = table.set_column(position, field.name, column)
         for field in table.schema:
             if not _orc_has(field.type):
-                hint = "Give the column a type: all its values are null." if pt.is_null(field.type) else None
+                hint = "give the column a type: all its values are null" if pt.is_null(field.type) else None
                 raise LandingFailed(
-                    f"Column {field.name!r} is {field.type}, which orc can't hold.", where=where, hint=hint
+                    f"{where}: column {field.name!r} is {field.type}, which orc can't hold", hint=hint
                 )
         return table
 

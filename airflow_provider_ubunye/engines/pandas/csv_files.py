@@ -19,7 +19,7 @@ import pyarrow.types as pt
 
 from airflow_provider_ubunye.core.errors import LandingFailed, RunFailed
 from airflow_provider_ubunye.engines.pandas import streams
-from airflow_provider_ubunye.engines.pandas.render import TEXT, check_patterns, is_plain, plain_text
+from airflow_provider_ubunye.engines.pandas.render import TEXT, is_plain, plain_text
 
 _TRUE = ["true", "True", "TRUE"]
 _FALSE = ["false", "False", "FALSE"]
@@ -30,9 +30,8 @@ def read_files(paths: list[Path], options: Mapping[str, Any], where: str) -> lis
 
     :raises RunFailed: a header that names two columns alike.
     """
-    check_patterns(options, where)
     with ThreadPoolExecutor() as pool:
-        tables = list(pool.map(lambda path: _read(path, options, {}), paths))
+        tables = list(pool.map(lambda path: _read(path, options, {}, where), paths))
     wanted = _common_types(tables)
     for position, path in enumerate(paths):
         table = tables[position]
@@ -43,7 +42,7 @@ def read_files(paths: list[Path], options: Mapping[str, Any], where: str) -> lis
         }
         if again:
             # 007 in this file and x in another: the column is text, and this file's text is 007, not 7.
-            table = _read(path, options, again)
+            table = _read(path, options, again, where)
         tables[position] = table.cast(pa.schema([(name, wanted[name]) for name in table.column_names]))
     return tables
 
@@ -69,12 +68,12 @@ def _common_type(found: set[pa.DataType]) -> pa.DataType:
     return TEXT
 
 
-def _read(path: Path, options: Mapping[str, Any], types: Mapping[str, pa.DataType]) -> pa.Table:
+def _read(path: Path, options: Mapping[str, Any], types: Mapping[str, pa.DataType], where: str) -> pa.Table:
     data = _with_doubled_quotes(streams.read_utf8(path, options["encoding"]), options)
     names = _column_names(data, options)
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
-        raise RunFailed(f"{path} has two columns called {repeated[0]!r}.")
+        raise RunFailed(f"{where}: {path} has two columns called {repeated[0]!r}")
     types = dict(types) if options["inferSchema"] else dict.fromkeys(names, TEXT)
     table = _parse(data, names, options, types)
     again = {field.name: TEXT for field in table.schema if _needs_its_text(field, table)}
@@ -82,7 +81,10 @@ def _read(path: Path, options: Mapping[str, Any], types: Mapping[str, pa.DataTyp
         table = _parse(data, names, options, {**types, **again})
     for position, field in enumerate(table.schema):
         if pt.is_binary(field.type) or pt.is_large_binary(field.type):
-            raise RunFailed(f"{path}: column {field.name!r} is not UTF-8. Name it with the option encoding.")
+            raise RunFailed(
+                f"{where}: column {field.name!r} of {path} is not UTF-8",
+                hint="name its encoding with the option encoding",
+            )
         column = _settled(
             table.column(position), whole_number=field.name in again and field.name not in types
         )
@@ -179,15 +181,13 @@ def prepare(table: pa.Table, options: Mapping[str, Any], where: str) -> pa.Table
 
     :raises LandingFailed: naming the column that has not.
     """
-    check_patterns(options, where)
     for field in table.schema:
         if not is_plain(field.type):
-            raise LandingFailed(f"Column {field.name!r} is {field.type}, which csv can't hold.", where=where)
+            raise LandingFailed(f"{where}: column {field.name!r} is {field.type}, which csv can't hold")
     if table.num_columns == 1 and not options["nullValue"] and table.column(0).null_count:
         raise LandingFailed(
-            f"Column {table.column_names[0]!r} is the only one and has nulls, which would be blank lines.",
-            where=where,
-            hint="Say how null is written with the option nullValue.",
+            f"{where}: column {table.column_names[0]!r} is the only one and has nulls, which would be blank lines",
+            hint="say how null is written with the option nullValue",
         )
     streams.check_encodable(table, options, where)
     return table

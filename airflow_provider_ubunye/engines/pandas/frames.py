@@ -43,19 +43,19 @@ def to_table(frame: Any, where: str) -> pa.Table:
         table = _from_stream(frame, where)
     repeated = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
     if repeated:
-        raise LandingFailed(f"Column {repeated[0]!r} is in the frame more than once.", where=where)
+        raise LandingFailed(f"{where}: column {repeated[0]!r} is in the frame more than once")
     if not table.column_names:
-        raise LandingFailed("The frame has no columns.", where=where)
+        raise LandingFailed(f"{where}: the frame has no columns")
     return table
 
 
 def _from_stream(frame: Any, where: str) -> pa.Table:
     if not hasattr(frame, "__arrow_c_stream__"):
-        raise LandingFailed(_not_a_frame(frame), where=where)
+        raise LandingFailed(f"{where}: {_not_a_frame(frame)}")
     try:
         table = pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise LandingFailed(f"{_not_a_frame(frame)} {first_line(error)}", where=where) from error
+        raise LandingFailed(f"{where}: {_not_a_frame(frame)}: {first_line(error)}") from error
     for position, field in enumerate(table.schema):
         # Views are polars' own layout for text; few writers and no older reader know it.
         plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(field.type)
@@ -66,23 +66,23 @@ def _from_stream(frame: Any, where: str) -> pa.Table:
 
 def _not_a_frame(frame: Any) -> str:
     kind = type(frame)
-    hint = " Call its collect() first." if kind.__name__ == "LazyFrame" else ""
-    hint = " That is for the Spark engine." if kind.__module__.startswith("pyspark") else hint
+    hint = "; call its collect() first" if kind.__name__ == "LazyFrame" else ""
+    hint = "; that is for the Spark engine" if kind.__module__.startswith("pyspark") else hint
     return (
-        "An output must be a pandas DataFrame, a pyarrow Table or a polars DataFrame, "
-        f"not {kind.__module__}.{kind.__qualname__}.{hint}"
+        "an output must be a pandas DataFrame, a pyarrow Table or a polars DataFrame, "
+        f"not {kind.__module__}.{kind.__qualname__}{hint}"
     )
 
 
 def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
     for column in frame.columns:
         if not isinstance(column, str):
-            raise LandingFailed(f"Column {column!r} has a name that is not text.", where=where)
+            raise LandingFailed(f"{where}: column {column!r} has a name that is not text")
     named = [level for level in frame.index.names if level is not None]
     if named:
         taken = [level for level in named if level in frame.columns]
         if taken:
-            raise LandingFailed(f"{taken[0]!r} is the name of a column and of the index.", where=where)
+            raise LandingFailed(f"{where}: {taken[0]!r} is the name of a column and of the index")
         unnamed: list[Hashable] = [
             position for position, level in enumerate(frame.index.names) if level is None
         ]
@@ -90,16 +90,14 @@ def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
         return _from_pandas(whole.reset_index(), where)
     if frame.columns.has_duplicates:
         repeated = frame.columns[frame.columns.duplicated()][0]
-        raise LandingFailed(f"Column {repeated!r} is in the frame more than once.", where=where)
+        raise LandingFailed(f"{where}: column {repeated!r} is in the frame more than once")
     for column in frame.columns:
         _check_one_kind(frame[column], where)
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         column = _culprit(frame)
-        raise LandingFailed(
-            f"Column {column!r} can't be written: {first_line(error)}", where=where
-        ) from error
+        raise LandingFailed(f"{where}: column {column!r} can't be written: {first_line(error)}") from error
 
 
 def _check_one_kind(column: pd.Series[Any], where: str) -> None:
@@ -112,10 +110,7 @@ def _check_one_kind(column: pd.Series[Any], where: str) -> None:
     kinds = sorted({type(value).__name__ for value in column if not _is_missing(value)})
     scalars = {"bool", "int", "float", "str", "bytes"}
     if len(kinds) > 1 and scalars.intersection(kinds):
-        raise LandingFailed(
-            f"Column {column.name!r} mixes {', '.join(kinds)}: make it one type.",
-            where=where,
-        )
+        raise LandingFailed(f"{where}: column {column.name!r} mixes {', '.join(kinds)}: make it one type")
 
 
 def _is_missing(value: Any) -> bool:

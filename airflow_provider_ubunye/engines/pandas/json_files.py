@@ -15,12 +15,15 @@ import pyarrow.types as pt
 
 from airflow_provider_ubunye.core.errors import LandingFailed
 from airflow_provider_ubunye.engines.pandas import streams
-from airflow_provider_ubunye.engines.pandas.render import check_patterns, is_json, json_objects
+from airflow_provider_ubunye.engines.pandas.render import is_json, json_objects
 
 
-def read_files(paths: list[Path], options: Mapping[str, Any], where: str) -> list[pa.Table]:
+def read_files(
+    paths: list[Path],
+    options: Mapping[str, Any],
+    where: str,  # noqa: ARG001 - one signature for every format
+) -> list[pa.Table]:
     """One table a file."""
-    check_patterns(options, where)
     with ThreadPoolExecutor() as pool:
         return list(pool.map(lambda path: _read(path, options), paths))
 
@@ -101,10 +104,9 @@ def prepare(table: pa.Table, options: Mapping[str, Any], where: str) -> pa.Table
 
     :raises LandingFailed: naming the column that has none.
     """
-    check_patterns(options, where)
     for field in table.schema:
         if not is_json(field.type):
-            raise LandingFailed(f"Column {field.name!r} is {field.type}, which json can't hold.", where=where)
+            raise LandingFailed(f"{where}: column {field.name!r} is {field.type}, which json can't hold")
     streams.check_encodable(table, options, where)
     return table
 

@@ -25,6 +25,7 @@ from typing import Any
 
 from airflow_provider_ubunye.core.errors import ConfigError
 from airflow_provider_ubunye.engines.formats import did_you_mean
+from airflow_provider_ubunye.engines.pandas.patterns import strptime_pattern
 
 READ = "reading"
 WRITE = "writing"
@@ -79,6 +80,22 @@ def _encoding(value: Any) -> str:
         raise ValueError("the name of an encoding, as UTF-8") from None
 
 
+def _pattern(value: Any) -> str:
+    text = _text(value)
+    try:
+        strptime_pattern(text)
+    except ValueError as error:
+        raise ValueError(f"a date pattern: {error}") from None
+    return text
+
+
+def _whole_pattern(value: Any) -> str:
+    text = _pattern(value)
+    if strptime_pattern(text)[1] not in (None, "s"):
+        raise ValueError("a date pattern without fractions of a second: these are understood in writing only")
+    return text
+
+
 def _count(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("a number of rows")
@@ -112,7 +129,8 @@ _FILES = {
 }
 _PARTS = {"maxRecordsPerFile": _Option(_count, 0)}
 _MERGE = {"mergeSchema": _Option(_flag)}
-_TIMES = {"dateFormat": _Option(_text), "timestampFormat": _Option(_text)}
+_TIMES = {"dateFormat": _Option(_pattern), "timestampFormat": _Option(_pattern)}
+_TIMES_READ = {"dateFormat": _Option(_whole_pattern), "timestampFormat": _Option(_whole_pattern)}
 _ENCODED = {"encoding": _Option(_encoding, "utf-8")}
 _LINES = {"lineSep": _Option(_line_end, "\n"), **_ENCODED}
 _STREAM = {
@@ -147,6 +165,7 @@ _TABLES: dict[tuple[str, str], dict[str, _Option]] = {
     ("csv", READ): {
         **_FILES,
         **_CSV,
+        **_TIMES_READ,
         "inferSchema": _Option(_flag, True),
         "multiLine": _Option(_flag, True),
         "mode": _Option(_one_of("failfast", "dropmalformed"), "failfast"),
@@ -154,7 +173,7 @@ _TABLES: dict[tuple[str, str], dict[str, _Option]] = {
     ("csv", WRITE): {**_PARTS, **_CSV, **_STREAM, "quoteAll": _Option(_flag, False)},
     ("json", READ): {
         **_FILES,
-        **_TIMES,
+        **_TIMES_READ,
         **_LINES,
         "multiLine": _Option(_flag, False),
         "primitivesAsString": _Option(_flag, False),
@@ -185,17 +204,15 @@ def parse_options(file_format: str, direction: str, options: Mapping[str, Any], 
         lowered = str(key).lower()
         name = by_lower.get(_ALIASES.get(lowered, lowered))
         if name is None:
-            raise ConfigError(_unknown(str(key), file_format, direction, table), where=where)
+            raise ConfigError(f"{where}: {_unknown(str(key), file_format, direction, table)}")
         if name in given:
-            raise ConfigError(
-                f"Options {given[name]!r} and {key!r} are the same one, given twice.", where=where
-            )
+            raise ConfigError(f"{where}: options {given[name]!r} and {key!r} are the same one, given twice")
         given[name] = str(key)
         try:
             parsed[name] = table[name].parse(value)
         except ValueError as error:
             raise ConfigError(
-                f"Option {key!r} for {file_format} is {value!r}, must be {error}.", where=where
+                f"{where}: option {key!r} for {file_format} is {value!r}, must be {error}"
             ) from None
     return parsed
 
@@ -204,6 +221,6 @@ def _unknown(key: str, file_format: str, direction: str, table: Mapping[str, _Op
     other = WRITE if direction == READ else READ
     lowered = _ALIASES.get(key.lower(), key.lower())
     if lowered in (name.lower() for name in _TABLES[file_format, other]):
-        return f"Option {key!r} is for {other} {file_format}, not for {direction} it."
+        return f"option {key!r} is for {other} {file_format}, not for {direction} it"
     known = {*table, *(alias for alias, name in _ALIASES.items() if name in table)}
-    return f"Option {key!r} is not understood for {direction} {file_format}.{did_you_mean(key, known)}"
+    return f"option {key!r} is not understood for {direction} {file_format}{did_you_mean(key, known)}"

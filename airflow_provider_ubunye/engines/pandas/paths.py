@@ -41,32 +41,31 @@ def data_files(path: str, options: Mapping[str, Any], where: str) -> list[DataFi
     :raises RunFailed: nothing is there, or folders disagree about the partition columns.
     """
     if not path or "\0" in path:
-        raise ConfigError(
-            "The input has no path." if not path else "The path has a NUL character.", where=where
-        )
+        what = "has no path" if not path else "has a path with a NUL character"
+        raise ConfigError(f"{where} {what}")
     recursive = bool(options["recursiveFileLookup"])
     name_filter: str | None = options["pathGlobFilter"]
     patterns = None if name_filter is None else _braces(name_filter)
     roots = [Path(path)] if os.path.lexists(path) else sorted(_matches(path))
     if not roots:
-        what = "Nothing matches" if _WILD.search(path) else "There is no file or folder"
-        raise RunFailed(f"{what} {path}.", where=where)
+        what = "nothing matches" if _WILD.search(path) else "there is no file or folder"
+        raise RunFailed(f"{where}: {what} {path}")
     files: list[DataFile] = []
     for root in roots:
         above = () if recursive else _partitions_above(root, options["basePath"], where)
-        found = _walk(root, above, recursive) if root.is_dir() else [DataFile(root, above)]
+        found = _walk(root, above, recursive, where) if root.is_dir() else [DataFile(root, above)]
         for file in found:
             if patterns is None or any(fnmatchcase(file.path.name, pattern) for pattern in patterns):
                 files.append(file)
     if not files:
-        hint = None if recursive else "Files in sub-folders are read with the option recursiveFileLookup."
-        raise RunFailed(f"There are no data files in {path}.", where=where, hint=hint)
+        hint = None if recursive else "files in sub-folders are read with the option recursiveFileLookup"
+        raise RunFailed(f"{where}: there are no data files in {path}", hint=hint)
     _check_same_columns(files, where)
     return files
 
 
 def _walk(
-    folder: Path, partitions: tuple[tuple[str, str | None], ...], recursive: bool
+    folder: Path, partitions: tuple[tuple[str, str | None], ...], recursive: bool, where: str
 ) -> Iterator[DataFile]:
     with os.scandir(folder) as listing:
         entries = sorted(listing, key=lambda entry: entry.name)
@@ -76,11 +75,11 @@ def _walk(
             if entry.name.startswith(".") or (entry.name.startswith("_") and partition is None):
                 continue
             if recursive:
-                yield from _walk(Path(entry.path), (), recursive)
+                yield from _walk(Path(entry.path), (), recursive, where)
             elif partition is not None:
-                yield from _walk(Path(entry.path), (*partitions, partition), recursive)
+                yield from _walk(Path(entry.path), (*partitions, partition), recursive, where)
             elif "=" in entry.name:
-                raise RunFailed(f"{entry.path} is a partition folder without a column or a value.")
+                raise RunFailed(f"{where}: {entry.path} is a partition folder without a column or a value")
         elif not entry.name.startswith(("_", ".")):
             yield DataFile(Path(entry.path), partitions)
 
@@ -92,7 +91,7 @@ def _partitions_above(root: Path, base: str | None, where: str) -> tuple[tuple[s
     try:
         between = root.relative_to(base)
     except ValueError:
-        raise ConfigError(f"Option 'basePath' is {base!r}, which is not above {root}.", where=where) from None
+        raise ConfigError(f"{where}: option 'basePath' is {base!r}, which is not above {root}") from None
     parts = between.parts if root.is_dir() else between.parts[:-1]
     return tuple(found for part in parts if (found := parse_folder(part)) is not None)
 
@@ -127,9 +126,9 @@ def _check_same_columns(files: Iterable[DataFile], where: str) -> None:
     if len(seen) > 1:
         (one, first), (two, second) = list((partitioned if len(partitioned) > 1 else seen).items())[:2]
         raise RunFailed(
-            f"Files are partitioned by different columns: {first} by {_named(one)}, {second} by {_named(two)}.",
-            where=where,
-            hint="Read them as they are with the option recursiveFileLookup, or give each its own input.",
+            f"{where}: files are partitioned by different columns: {first} by {_named(one)}, "
+            f"{second} by {_named(two)}",
+            hint="read them as they are with the option recursiveFileLookup, or give each its own input",
         )
 
 

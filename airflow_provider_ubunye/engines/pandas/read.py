@@ -17,7 +17,8 @@ from airflow_provider_ubunye.engines.pandas.frames import first_line, to_pandas
 from airflow_provider_ubunye.engines.pandas.options import READ, parse_options
 from airflow_provider_ubunye.engines.pandas.partitions import column_of
 from airflow_provider_ubunye.engines.pandas.paths import DataFile, data_files
-from airflow_provider_ubunye.engines.pandas.render import is_text, strptime_pattern
+from airflow_provider_ubunye.engines.pandas.patterns import strptime_pattern
+from airflow_provider_ubunye.engines.pandas.render import is_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,13 +38,17 @@ def read_table(spec: InputSpec) -> pa.Table:
     files = data_files(spec.path, options, where)
     if spec.format in _LINES:
         # A text file of no bytes has no rows and no header; it is what an empty json or text output is.
-        files = [file for file in files if file.path.stat().st_size]
+        found, files = files, [file for file in files if file.path.stat().st_size]
+        if spec.format == "csv" and not files:
+            # Every csv file has a header or a row: this one was cut off, or never filled.
+            empty = str(found[0].path) if len(found) == 1 else f"every file in {spec.path}"
+            raise RunFailed(f"{where}: {empty} is empty")
     tables = _read_each(file_format(spec.format), spec, files, options, where)
     table = _together(tables, options, where, keep_first=options.get("mergeSchema") is False)
     if spec.format == "text" and not files:
         table = pa.table({"value": pa.array([], pa.large_string())})
     if spec.format in ("csv", "json"):
-        table = _with_times(table, options, where)
+        table = _with_times(table, options)
     return _with_partitions(table, files, [len(one) for one in tables])
 
 
@@ -57,7 +62,7 @@ def _read_each(
         raise
     except Exception as error:
         broken, reason = _culprit(reader, paths, options, where) or (spec.path, first_line(error))
-        raise RunFailed(f"{broken} can't be read as {spec.format}: {reason}", where=where) from error
+        raise RunFailed(f"{where}: {broken} can't be read as {spec.format}: {reason}") from error
 
 
 def _culprit(
@@ -105,14 +110,16 @@ def _together(
     try:
         return pa.concat_tables(tables, promote_options=promote)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise RunFailed(_disagreement(tables, first_line(error)), where=where, hint=_hint(options)) from error
+        raise RunFailed(
+            f"{where}: {_disagreement(tables, first_line(error))}", hint=_hint(options)
+        ) from error
 
 
 def _hint(options: Mapping[str, Any]) -> str | None:
     if "primitivesAsString" in options:
-        return "Read all values as text with the option primitivesAsString."
+        return "read all values as text with the option primitivesAsString"
     return (
-        None if options.get("mergeSchema") else "Types that fit into a wider one are merged with mergeSchema."
+        None if options.get("mergeSchema") else "types that fit into a wider one are merged with mergeSchema"
     )
 
 
@@ -125,21 +132,17 @@ def _disagreement(tables: list[pa.Table], otherwise: str) -> str:
                 found.append(field.type)
     for name, found in kinds.items():
         if len(found) > 1:
-            return f"Column {name!r} is {found[0]} in one file and {found[1]} in another."
-    return f"The files' columns do not go together: {otherwise}"
+            return f"column {name!r} is {found[0]} in one file and {found[1]} in another"
+    return f"the files' columns do not go together: {otherwise}"
 
 
-def _with_times(table: pa.Table, options: Mapping[str, Any], where: str) -> pa.Table:
+def _with_times(table: pa.Table, options: Mapping[str, Any]) -> pa.Table:
     """Text columns that follow ``timestampFormat`` or ``dateFormat`` throughout, as timestamps and dates."""
     for option, kind in (("timestampFormat", pa.timestamp("us")), ("dateFormat", pa.date32())):
         pattern = options[option]
         if pattern is None or options.get("inferSchema") is False:
             continue
-        strptime, unit = strptime_pattern(option, pattern, where)
-        if unit not in (None, "s"):
-            raise RunFailed(
-                f"Option {option!r}: fractions of a second are understood in writing only.", where=where
-            )
+        strptime, _ = strptime_pattern(pattern)
         for position, field in enumerate(table.schema):
             column = table.column(position)
             if not is_text(field.type) or column.null_count == len(column):

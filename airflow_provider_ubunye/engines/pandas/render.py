@@ -15,22 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from airflow_provider_ubunye.core.errors import ConfigError
+from airflow_provider_ubunye.engines.pandas.patterns import strptime_pattern
 
 TEXT = pa.large_string()
 _CONTROLS = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x20)}
-_PATTERN_PARTS = (
-    ("yyyy", "%Y"),
-    ("yy", "%y"),
-    ("MMMM", "%B"),
-    ("MMM", "%b"),
-    ("MM", "%m"),
-    ("dd", "%d"),
-    ("HH", "%H"),
-    ("mm", "%M"),
-    ("ss", "%S"),
-)
-_FRACTIONS = ((".SSSSSSSSS", "ns"), (".SSSSSS", "us"), (".SSS", "ms"))
 
 
 def is_plain(kind: pa.DataType) -> bool:
@@ -53,43 +41,6 @@ def is_plain(kind: pa.DataType) -> bool:
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column of the type holds text."""
     return bool(pt.is_string(kind) or pt.is_large_string(kind))
-
-
-def strptime_pattern(option: str, pattern: str, where: str) -> tuple[str, str | None]:
-    """Spark's date pattern as strftime's, and the unit that its fraction of a second needs.
-
-    :raises ConfigError: a part of the pattern that has no counterpart.
-    """
-    unit = "s" if "ss" in pattern else None
-    for fraction, of_fraction in _FRACTIONS:
-        if f"ss{fraction}" in pattern:
-            pattern, unit = pattern.replace(f"ss{fraction}", "ss"), of_fraction
-            break
-    out, rest = "", pattern
-    while rest:
-        if rest.startswith("'") and "'" in rest[1:]:
-            quoted, rest = rest[1:].split("'", 1)
-            out += (quoted or "'").replace("%", "%%")
-            continue
-        for java, strftime in _PATTERN_PARTS:
-            if rest.startswith(java):
-                out, rest = out + strftime, rest[len(java) :]
-                break
-        else:
-            if rest[0].isalpha() or rest[0] in "[]{}#":
-                raise ConfigError(f"Option {option!r} has {rest[0]!r}, which is not understood.", where=where)
-            out, rest = out + rest[0].replace("%", "%%"), rest[1:]
-    return out, unit
-
-
-def check_patterns(options: Mapping[str, Any], where: str) -> None:
-    """Refuse ``dateFormat`` and ``timestampFormat`` that can't be followed.
-
-    :raises ConfigError: as :func:`strptime_pattern`.
-    """
-    for option in ("dateFormat", "timestampFormat"):
-        if options[option] is not None:
-            strptime_pattern(option, options[option], where)
 
 
 def plain_text(array: pa.Array, options: Mapping[str, Any]) -> pa.Array:
@@ -118,7 +69,7 @@ def _floats(array: pa.Array) -> pa.Array:
 def _dates(array: pa.Array, pattern: str | None) -> pa.Array:
     if pattern is None:
         return array.cast(TEXT)
-    strftime, _ = strptime_pattern("dateFormat", pattern, "")
+    strftime, _ = strptime_pattern(pattern)
     return pc.strftime(array.cast(pa.timestamp("s")), format=strftime).cast(TEXT)
 
 
@@ -127,7 +78,7 @@ def _timestamps(array: pa.Array, pattern: str | None) -> pa.Array:
     if zone is not None:
         array = array.cast(pa.timestamp(array.type.unit, "UTC"))
     if pattern is not None:
-        strftime, unit = strptime_pattern("timestampFormat", pattern, "")
+        strftime, unit = strptime_pattern(pattern)
         # The pattern says how much of the fraction is wanted, so the rest is cut off.
         cut = array.cast(pa.timestamp(unit or "s", array.type.tz), safe=False)
         return pc.strftime(cut, format=strftime).cast(TEXT)

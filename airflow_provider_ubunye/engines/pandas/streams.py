@@ -125,6 +125,5 @@ def check_encodable(table: pa.Table, options: Mapping[str, Any], where: str) -> 
             except UnicodeEncodeError as error:
                 character = error.object[error.start]
                 raise LandingFailed(
-                    f"Column {name!r} has {character!r}, which {options['encoding']} can't express.",
-                    where=where,
+                    f"{where}: column {name!r} has {character!r}, which {options['encoding']} can't express"
                 ) from None

@@ -42,16 +42,16 @@ def prepare(table: pa.Table, options: Mapping[str, Any], where: str) -> pa.Table
     if table.num_columns != 1 or not is_text(table.schema.field(0).type):
         found = ", ".join(f"{field.name} ({field.type})" for field in table.schema)
         raise LandingFailed(
-            f"A text output has exactly one column of text besides its partitions, not {found}.", where=where
+            f"{where}: a text output has exactly one column of text besides its partitions, not {found}"
         )
     name, column = table.column_names[0], table.column(0).cast(TEXT)
     ends = ("\n", "\r") if options["lineSep"] in ("\n", "\r", "\r\n") else (options["lineSep"],)
     for end in ends:
         if pc.any(pc.match_substring(column, end)).as_py():
-            raise LandingFailed(f"Column {name!r} has a line end within a value.", where=where)
+            raise LandingFailed(f"{where}: column {name!r} has a line end within a value")
     if column.null_count:
         raise LandingFailed(
-            f"Column {name!r} has nulls, which a text file can't tell from empty lines.", where=where
+            f"{where}: column {name!r} has nulls, which a text file can't tell from empty lines"
         )
     streams.check_encodable(table, options, where)
     return pa.table({name: column})

@@ -74,14 +74,13 @@ def _check_partition_columns(table: pa.Table, columns: tuple[str, ...], where: s
     for name in columns:
         if name not in table.column_names:
             raise ConfigError(
-                f"partition_by names column {name!r}, which the frame lacks."
+                f"{where}: partition_by names column {name!r}, which the frame lacks"
                 f"{did_you_mean(name, table.column_names)}",
-                where=where,
             )
     if len(set(columns)) < len(columns):
-        raise ConfigError("partition_by names a column twice.", where=where)
+        raise ConfigError(f"{where}: partition_by names a column twice")
     if columns and len(columns) == table.num_columns:
-        raise ConfigError("partition_by names all columns: no column is left for the files.", where=where)
+        raise ConfigError(f"{where}: partition_by names all columns: no column is left for the files")
 
 
 @dataclass(frozen=True)
@@ -102,9 +101,7 @@ class _Writer:
         except UbunyeError:
             raise
         except (OSError, ValueError, TypeError, ArithmeticError, pa.ArrowException) as error:
-            raise LandingFailed(
-                f"{name} could not be written: {first_line(error)}", where=self.where
-            ) from error
+            raise LandingFailed(f"{self.where}: {name} could not be written: {first_line(error)}") from error
 
 
 def _write(parts: Iterator[_Part], writer: _Writer, staging: Staging, thread_rows: int) -> None:
@@ -185,7 +182,7 @@ def _codes(keys: pa.Table, name: str, where: str) -> tuple[Any, list[str]]:
             column = column.cast(coarser)
         except pa.ArrowInvalid:
             raise LandingFailed(
-                f"Partition column {name!r} has nanoseconds, which Spark can't read back.", where=where
+                f"{where}: partition column {name!r} has nanoseconds, which Spark can't read back"
             ) from None
     elif pt.is_float16(kind) or pt.is_float32(kind):
         return _float32_codes(column, name, where)
@@ -196,7 +193,7 @@ def _codes(keys: pa.Table, name: str, where: str) -> tuple[Any, list[str]]:
         values = encoded.dictionary.to_pylist()
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise LandingFailed(
-            f"Column {name!r} ({kind}) can't be a partition: {first_line(error)}", where=where
+            f"{where}: column {name!r} ({kind}) can't be a partition: {first_line(error)}"
         ) from error
     return _named(encoded.indices.to_numpy(zero_copy_only=False), values, name, where)
 
@@ -218,14 +215,13 @@ def _named(codes: Any, values: list[Any], column: str, where: str) -> tuple[Any,
             folder = folder_name(column, value)
         except ValueError as error:
             raise LandingFailed(
-                f"Partition column {column!r} has the value {_shown(value)}: {error}.", where=where
+                f"{where}: partition column {column!r} has the value {_shown(value)}: {error}"
             ) from None
         if folder in names:
             raise LandingFailed(
-                f"Partition column {column!r} has {_shown(names[folder])} and {_shown(value)}, "
-                f"which are one folder, {folder}: no reader could tell them apart.",
-                where=where,
-                hint="Replace one of them." if folder.endswith(DEFAULT_PARTITION) else None,
+                f"{where}: partition column {column!r} has {_shown(names[folder])} and {_shown(value)}, "
+                f"which are one folder, {folder}: no reader could tell them apart",
+                hint="replace one of them" if folder.endswith(DEFAULT_PARTITION) else None,
             )
         names[folder] = value
     return codes, list(names)
@@ -258,15 +254,13 @@ class _Folders:
                 folder.mkdir()
             except FileExistsError:
                 raise LandingFailed(
-                    f"The partition folder {folder.relative_to(self._staging)} is another one's too: "
-                    "this file system does not tell them apart.",
-                    where=self._where,
+                    f"{self._where}: the partition folder {folder.relative_to(self._staging)} is another one's "
+                    "too: this file system does not tell them apart",
                 ) from None
             except OSError as error:
                 raise LandingFailed(
-                    f"The partition folder {folder.relative_to(self._staging)} could not be made: "
+                    f"{self._where}: the partition folder {folder.relative_to(self._staging)} could not be made: "
                     f"{first_line(error)}",
-                    where=self._where,
                 ) from error
             self._made.add(folder)
         return folder

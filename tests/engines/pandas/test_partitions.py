@@ -245,7 +245,7 @@ def test_inference_never_fails(text: str) -> None:
 @pytest.mark.parametrize(
     ("partition_by", "message"),
     [
-        (("dat",), "names column 'dat', which the frame lacks. Did you mean 'date'?"),
+        (("dat",), "names column 'dat', which the frame lacks; did you mean 'date'?"),
         (("n", "date"), "names all columns"),
         (("date", "date"), "names a column twice"),
     ],

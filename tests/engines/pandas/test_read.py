@@ -59,9 +59,9 @@ def test_a_path_that_exists_is_no_glob(tmp_path: Path, read: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("nothing", "There is no file or folder"),
-        ("no*", "Nothing matches"),
-        ("empty", "There are no data files in"),
+        ("nothing", "there is no file or folder"),
+        ("no*", "nothing matches"),
+        ("empty", "there are no data files in"),
     ],
 )
 def test_nothing_there_is_one_line(tmp_path: Path, read: Any, path: str, message: str) -> None:
@@ -162,9 +162,12 @@ def test_csv_encoding_formats_and_broken_rows(tmp_path: Path, read: Any) -> None
         timestampFormat="dd.MM.yyyy HH:mm:ss",
     )
     assert found.iloc[0].tolist() == ["é", date(2026, 12, 31), pd.Timestamp("2026-12-31 10:00")]
-    with pytest.raises(RunFailed, match=r"l\.csv: column 's' is not UTF-8"):
+    with pytest.raises(RunFailed, match=r"column 's' of .*l\.csv is not UTF-8"):
         read(tmp_path / "l.csv", "csv")
-    with pytest.raises(ConfigError, match="'dateFormat' has 'Q'"):
+    with pytest.raises(
+        ConfigError,
+        match="option 'dateFormat' for csv is 'QQ', must be a date pattern: 'Q' is not understood",
+    ):
         read(tmp_path / "l.csv", "csv", encoding="latin-1", dateFormat="QQ")
     put(tmp_path / "r.csv", "a,b\n1,2\n3\n4,5\n")
     with pytest.raises(
@@ -175,6 +178,19 @@ def test_csv_encoding_formats_and_broken_rows(tmp_path: Path, read: Any) -> None
     put(tmp_path / "d.csv", "a,a\n1,2\n")
     with pytest.raises(RunFailed, match="two columns called 'a'"):
         read(tmp_path / "d.csv", "csv")
+
+
+def test_an_empty_csv_is_named(tmp_path: Path, read: Any) -> None:
+    """It has not even a header: without this, the task's code would miss its columns."""
+    path = put(tmp_path / "a.csv", "")
+    with pytest.raises(RunFailed) as error:
+        read(path, "csv")
+    assert error.value.what == f"input 'in': {path} is empty"
+    put(tmp_path / "b.csv", "")
+    with pytest.raises(RunFailed, match=f"input 'in': every file in {tmp_path} is empty"):
+        read(tmp_path, "csv")
+    put(tmp_path / "c.csv", "n\n1\n")
+    assert read(tmp_path, "csv")["n"].tolist() == [1]
 
 
 def test_json(tmp_path: Path, read: Any) -> None:
@@ -207,7 +223,7 @@ def test_json_that_mixes_types_says_how_to_read_it(tmp_path: Path, read: Any) ->
     put(tmp_path / "a.json", '{"a": 1, "b": true, "c": [1.50]}\n')
     put(tmp_path / "b.json", '{"a": "x"}\n')
     with pytest.raises(
-        RunFailed, match=r"Column 'a' is int64 in one file and large_string in another"
+        RunFailed, match=r"column 'a' is int64 in one file and large_string in another"
     ) as error:
         read(tmp_path, "json")
     assert "primitivesAsString" in str(error.value.hint)
@@ -234,7 +250,7 @@ def test_text(tmp_path: Path, read: Any) -> None:
 def test_parquet_columns_are_merged_or_refused(tmp_path: Path, read: Any) -> None:
     pq.write_table(pa.table({"a": pa.array([1], pa.int32()), "b": ["x"]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"a": pa.array([2], pa.int64()), "c": [2.5]}), tmp_path / "2.parquet")
-    with pytest.raises(RunFailed, match="Column 'a' is int32 in one file and int64 in another") as error:
+    with pytest.raises(RunFailed, match="column 'a' is int32 in one file and int64 in another") as error:
         read(tmp_path, "parquet")
     assert "mergeSchema" in str(error.value.hint)
     assert read(tmp_path, "parquet", mergeSchema=True)["a"].tolist() == [1, 2]
@@ -246,7 +262,7 @@ def test_parquet_columns_are_merged_or_refused(tmp_path: Path, read: Any) -> Non
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro", "json"])
 def test_a_damaged_file_is_named(tmp_path: Path, read: Any, file_format: str) -> None:
     path = put(tmp_path / f"bad.{file_format}", "PAR1 but no footer")
-    with pytest.raises(RunFailed, match=f"{path} can't be read as {file_format}: ") as error:
+    with pytest.raises(RunFailed, match=f": {path} can't be read as {file_format}: ") as error:
         read(tmp_path, file_format)
     assert "\n" not in error.value.what
 
@@ -301,7 +317,7 @@ def test_avro_that_is_no_table_is_refused(
     path = avro(tmp_path / "a.avro", kind, [row])
     with pytest.raises(RunFailed) as error:
         read(path, "avro")
-    assert error.value.what == f"{path} can't be read as avro: {message}"
+    assert error.value.what == f"input 'in': {path} can't be read as avro: {message}"
 
 
 def test_json_numbers_that_are_large_and_not_whole_numbers(tmp_path: Path, read: Any) -> None:
@@ -322,5 +338,5 @@ def test_csv_digits_beyond_microseconds_stay(tmp_path: Path, read: Any) -> None:
 @pytest.mark.parametrize("ending", ["gz", "bz2", "zst", "deflate"])
 def test_a_damaged_compressed_file_is_named(tmp_path: Path, read: Any, ending: str) -> None:
     path = put(tmp_path / f"a.csv.{ending}", "not compressed")
-    with pytest.raises(RunFailed, match=f"{path} can't be read as csv: "):
+    with pytest.raises(RunFailed, match=f": {path} can't be read as csv: "):
         read(path, "csv")

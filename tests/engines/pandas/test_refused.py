@@ -24,20 +24,20 @@ from airflow_provider_ubunye.core.specs import FILE_FORMATS
     [
         ([1, 2], "must be a pandas DataFrame, a pyarrow Table or a polars DataFrame, not builtins.list"),
         (None, "not builtins.NoneType"),
-        (pl.DataFrame({"a": [1]}).lazy(), "LazyFrame. Call its collect() first."),
+        (pl.DataFrame({"a": [1]}).lazy(), "LazyFrame; call its collect() first"),
         (pa.chunked_array([[1]]), "not pyarrow.lib.ChunkedArray"),
-        (pd.DataFrame({0: [1]}), "Column 0 has a name that is not text"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "Column 'a' is in the frame more than once"),
+        (pd.DataFrame({0: [1]}), "column 0 has a name that is not text"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "column 'a' is in the frame more than once"),
         (
             pa.Table.from_arrays([pa.array([1])] * 2, names=["a", "a"]),
-            "Column 'a' is in the frame more than once",
+            "column 'a' is in the frame more than once",
         ),
-        (pd.DataFrame(), "The frame has no columns"),
-        (pd.DataFrame({"a": [1, "x"]}), "Column 'a' mixes int, str"),
-        (pd.DataFrame({"a": [1, 2.5, True]}), "Column 'a' mixes bool, float, int"),
-        (pd.DataFrame({"a": [b"x", "y"]}), "Column 'a' mixes bytes, str"),
-        (pd.DataFrame({"b": [1], "a": [object()]}), "Column 'a' can't be written: "),
-        (pd.DataFrame({"b": [1], "a": [2**70]}), "Column 'a' can't be written: "),
+        (pd.DataFrame(), "the frame has no columns"),
+        (pd.DataFrame({"a": [1, "x"]}), "column 'a' mixes int, str"),
+        (pd.DataFrame({"a": [1, 2.5, True]}), "column 'a' mixes bool, float, int"),
+        (pd.DataFrame({"a": [b"x", "y"]}), "column 'a' mixes bytes, str"),
+        (pd.DataFrame({"b": [1], "a": [object()]}), "column 'a' can't be written: "),
+        (pd.DataFrame({"b": [1], "a": [2**70]}), "column 'a' can't be written: "),
         (
             pd.DataFrame({"a": [1]}, index=pd.Index([1], name="a")),
             "'a' is the name of a column and of the index",
@@ -54,24 +54,24 @@ def test_what_is_no_frame_or_no_column_is_refused(write: Any, frame: Any, messag
 @pytest.mark.parametrize(
     ("file_format", "column", "message"),
     [
-        ("csv", pa.array([[1]]), "Column 'c' is list<item: int64>, which csv can't hold"),
-        ("csv", pa.array([b"x"]), "Column 'c' is binary, which csv can't hold"),
-        ("csv", pa.array([timedelta(1)]), "Column 'c' is duration[us], which csv can't hold"),
-        ("csv", pa.array([None], pa.string()), "Column 'c' is the only one and has nulls"),
-        ("json", pa.array([timedelta(1)]), "Column 'c' is duration[us], which json can't hold"),
-        ("orc", pa.array([1], pa.uint8()), "Column 'c' is uint8, which orc can't hold"),
-        ("orc", pa.nulls(1), "Column 'c' is null, which orc can't hold"),
+        ("csv", pa.array([[1]]), "column 'c' is list<item: int64>, which csv can't hold"),
+        ("csv", pa.array([b"x"]), "column 'c' is binary, which csv can't hold"),
+        ("csv", pa.array([timedelta(1)]), "column 'c' is duration[us], which csv can't hold"),
+        ("csv", pa.array([None], pa.string()), "column 'c' is the only one and has nulls"),
+        ("json", pa.array([timedelta(1)]), "column 'c' is duration[us], which json can't hold"),
+        ("orc", pa.array([1], pa.uint8()), "column 'c' is uint8, which orc can't hold"),
+        ("orc", pa.nulls(1), "column 'c' is null, which orc can't hold"),
         (
             "orc",
             pa.array([[1]], pa.list_(pa.uint8())),
-            "Column 'c' is list<item: uint8>, which orc can't hold",
+            "column 'c' is list<item: uint8>, which orc can't hold",
         ),
-        ("avro", pa.array([1], pa.uint64()), "Column 'c' can't be written to avro: avro has no uint64"),
-        ("avro", pa.array([1], pa.timestamp("ns")), "Column 'c' has nanoseconds, which avro can't hold"),
-        ("avro", pa.array([{"a-b": 1}]), "Column 'c' can't be written to avro: 'a-b' is not a name there"),
+        ("avro", pa.array([1], pa.uint64()), "column 'c' can't be written to avro: avro has no uint64"),
+        ("avro", pa.array([1], pa.timestamp("ns")), "column 'c' has nanoseconds, which avro can't hold"),
+        ("avro", pa.array([{"a-b": 1}]), "column 'c' can't be written to avro: 'a-b' is not a name there"),
         ("text", pa.array([1]), "exactly one column of text besides its partitions, not c (int64)"),
-        ("text", pa.array(["a\nb"]), "Column 'c' has a line end within a value"),
-        ("text", pa.array(["a", None]), "Column 'c' has nulls"),
+        ("text", pa.array(["a\nb"]), "column 'c' has a line end within a value"),
+        ("text", pa.array(["a", None]), "column 'c' has nulls"),
     ],
 )
 def test_what_a_format_can_not_hold_is_refused_naming_the_column(
@@ -89,7 +89,8 @@ def test_a_full_disk_is_one_line(write: Any, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(pq, "write_table", full)
     with pytest.raises(
-        LandingFailed, match=r"^part-0000\d-.*\.parquet could not be written: No space left on device$"
+        LandingFailed,
+        match=r"^output 'out': part-0000\d-.*\.parquet could not be written: No space left on device$",
     ):
         write(pd.DataFrame({"n": range(200), "p": range(200)}), "parquet", partition_by=("p",))
     with pytest.raises(LandingFailed, match="No space left on device"):

@@ -202,7 +202,7 @@ def test_encodings(write: Any, read: Any) -> None:
             out = write(frame, file_format, encoding=encoding)
             assert read(out, file_format, encoding=encoding).equals(frame)
             assert "é".encode(encoding.replace("16", "16-le")) in (out.folder / out.files()[0]).read_bytes()
-        with pytest.raises(LandingFailed, match="Column 'value' has '€', which iso8859-1 can't express"):
+        with pytest.raises(LandingFailed, match="column 'value' has '€', which iso8859-1 can't express"):
             write(pd.DataFrame({"value": ["€"]}), file_format, encoding="latin-1")
 
 
