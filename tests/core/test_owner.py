@@ -44,7 +44,7 @@ def test_this_process_is_alive_and_here() -> None:
     assert me.same_place(this_process())
 
 
-@pytest.mark.parametrize("pid", [1, os.getpid()])
+@pytest.mark.parametrize("pid", [1, os.getpid()], ids=["of init", "of this process"])
 def test_a_pid_that_was_used_again_is_dead(pid: int) -> None:
     """Field case 1: pid 1, or this process' own, with another start time."""
     assert start_of(pid) is not None
@@ -52,7 +52,7 @@ def test_a_pid_that_was_used_again_is_dead(pid: int) -> None:
     assert not is_alive(dataclasses.replace(owner_of(pid), started=7.0))
 
 
-@pytest.mark.parametrize("pid", [1, os.getpid()])
+@pytest.mark.parametrize("pid", [1, os.getpid()], ids=["of init", "of this process"])
 def test_a_lease_with_a_reused_pid_is_taken_over_at_once(shop: Shop, pid: int) -> None:
     """Field case 1, through the whole start."""
     shop.die("rename", owner=dataclasses.replace(this_process(), pid=pid, started=7.0))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_ubunye.core.disk import Disk, LocalDisk
@@ -79,7 +79,43 @@ def _tree(disk: Disk, root: str) -> list[tuple[str, bytes | None]]:
     return sorted(found)
 
 
+EVERY_ANSWER = [
+    ("make_folder", "a"),
+    ("make_folder", "a"),
+    ("write", "a/a", b"PAR1...PAR1"),
+    ("write", "a", b"x"),
+    ("write", "b/a", b"x"),
+    ("make_folders", "a/a"),
+    ("make_folders", "a/a/b"),
+    ("make_folders", "b/a"),
+    ("remove", "a"),
+    ("remove", "a/b"),
+    ("remove_folder", "a"),
+    ("remove_folder", "a/b"),
+    ("list_folder", "a"),
+    ("list_folder", "a/a"),
+    ("names", "a"),
+    ("names", "a/b"),
+    ("look", "a/a"),
+    ("look", "a/b"),
+    ("read_ends", "a/a", 4),
+    ("rename", "a/a", "b/a"),
+    ("rename", "b/a", "a/b"),
+    ("rename", "b/a", "b/a"),
+    ("sync_file", "a/b"),
+    ("sync_folder", "a"),
+    ("write", "b", b""),
+    ("remove", "b"),
+    ("remove", "a/b"),
+    ("remove_folder", "a"),
+    ("write", "a", b"x"),
+    ("remove", "a"),
+    ("remove_folder", "b"),
+]
+
+
 @settings(max_examples=150, deadline=None)
+@example(acts=EVERY_ANSWER)
 @given(acts=st.lists(ACTS, max_size=14))
 def test_the_memory_disk_does_what_a_real_one_does(acts: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as root:
@@ -97,6 +133,78 @@ def test_the_memory_disk_does_what_a_real_one_does(acts: list[tuple[Any, ...]]) 
 
 # Which of two true reasons a file system names first is its own choice.
 _SAME = {"NotADirectoryError", "FileNotFoundError", "FileExistsError", "IsADirectoryError", "OSError"}
+
+
+def test_what_the_memory_disk_alone_can_do() -> None:
+    disk = MemoryDisk()
+    disk.make_folders("/lake/day=1")
+    disk.write("/lake/day=1/a", b"1")
+    disk.write("/lake/b", b"2")
+    assert disk.read("/lake/b") == b"2"
+    assert disk.files() == ["/lake/b", "/lake/day=1/a"]
+    assert disk.files("/lake/day=1") == ["/lake/day=1/a"]
+    assert disk.real("/lake/./day=1/../b") == "/lake/b"
+    assert disk.same_inheritance("/lake", "/lake/day=1")
+    disk.rename("/lake/b", "/lake/b")
+    with pytest.raises(OSError, match="Invalid argument"):
+        disk.rename("/lake", "/lake/day=1/lake")
+    with pytest.raises(FileNotFoundError):
+        disk.same_inheritance("/lake", "/sea")
+    for act in (disk.read, lambda path: disk.sync_files([path])):
+        with pytest.raises(IsADirectoryError):
+            act("/lake")
+        with pytest.raises(FileNotFoundError):
+            act("/sea")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "error"),
+    [
+        ("/folder", "/file", NotADirectoryError),
+        ("/file", "/folder", IsADirectoryError),
+        ("/folder", "/full", OSError),
+        ("/nothing", "/file", FileNotFoundError),
+        ("/file", "/nothing/file", FileNotFoundError),
+        ("/folder", "/file/folder", NotADirectoryError),
+    ],
+)
+def test_a_rename_that_posix_refuses(source: str, target: str, error: type[OSError]) -> None:
+    disk = MemoryDisk()
+    disk.make_folder("/folder")
+    disk.make_folders("/full/inside")
+    disk.write("/file", b"")
+    before = dict(disk.nodes)
+    with pytest.raises(error):
+        disk.rename(source, target)
+    assert disk.nodes == before
+
+
+def test_a_rename_onto_an_empty_folder_takes_its_place() -> None:
+    disk = MemoryDisk()
+    disk.make_folder("/empty")
+    disk.make_folder("/full")
+    disk.write("/full/a", b"1")
+    disk.rename("/full", "/empty")
+    assert disk.files() == ["/empty/a"]
+    assert disk.look("/full") is None
+
+
+def test_syncing_a_file_as_a_folder_is_refused() -> None:
+    disk = MemoryDisk()
+    disk.write("/file", b"")
+    disk.sync_files(["/file"])
+    with pytest.raises(NotADirectoryError):
+        disk.sync_folders(["/file"])
+    with pytest.raises(FileNotFoundError):
+        disk.sync_folders(["/", "/nothing"])
+
+
+def test_a_point_that_only_looks_lets_the_run_go_on() -> None:
+    seen: list[str] = []
+    store = KillPoints(at=1, act=seen.append).around(MemoryStore())
+    assert store.create("a", b"")
+    assert store.create("b", b"")
+    assert seen == ["create a"]
 
 
 def test_a_file_has_the_time_of_the_clock() -> None:
