@@ -16,7 +16,7 @@ from airflow_provider_ubunye.core.lease import DEFAULT_TTL
 from airflow_provider_ubunye.core.records import SUCCESS, RunRecord
 from airflow_provider_ubunye.core.request import RERUN, RESUME, RUN, Request, Setting, appends
 from airflow_provider_ubunye.core.run import Run, open_run
-from airflow_provider_ubunye.core.specs import FILE_FORMATS, OutputSpec
+from airflow_provider_ubunye.core.specs import FILE_FORMATS, InputSpec, OutputSpec
 from airflow_provider_ubunye.core.start import Start
 from airflow_provider_ubunye.core.where import setting_for, takeover_after
 from airflow_provider_ubunye.tasks.config import TaskConfig, load_config
@@ -84,7 +84,27 @@ class TaskRun:
     @cached_property
     def config(self) -> TaskConfig:
         """The task's config, rendered for this batch. :raises ConfigError: it is wrong."""
-        return load_config(self.folder, self.variables)
+        config = load_config(self.folder, self.variables)
+        self._check_options(config)
+        return config
+
+    def _check_options(self, config: TaskConfig) -> None:
+        """Have the engine check all options now, not when the inputs before have been read."""
+        specs: list[InputSpec | OutputSpec] = [*config.inputs, *config.outputs]
+        specs = [spec for spec in specs if spec.options]
+        if not specs:
+            return
+        from airflow_provider_ubunye.engines import engine
+        from airflow_provider_ubunye.tasks.secrets import is_secret
+
+        chosen = engine(self.backend)
+        for spec in specs:
+            section = "outputs" if isinstance(spec, OutputSpec) else "inputs"
+            later = [name for name, value in spec.options.items() if is_secret(value)]
+            try:
+                chosen.check(spec, f"CONFIG.{section}.{spec.name}.options", later=later)
+            except ConfigError as error:
+                raise ConfigError(error.what, where=str(self.folder.config_path), hint=error.hint) from None
 
     @cached_property
     def batch(self) -> Batch:
@@ -139,6 +159,7 @@ class TaskRun:
         from airflow_provider_ubunye.tasks.load import load_transform
 
         chosen = engine(self.backend)
+        _ = self.request  # A config that is wrong is said before a state folder is made.
         record = self.finished_by_record()
         if record is not None:
             self._say_skipped(record.config_hash)

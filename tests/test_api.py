@@ -1,7 +1,9 @@
-"""The plain-Python face: what a call is refused for, before anything is written."""
+"""What a call or a config is refused for, before anything is written."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from airflow_provider_ubunye.api import BatchRun, batch_run
 from airflow_provider_ubunye.core.errors import BatchFinished, ConfigError, UsageError
+from airflow_provider_ubunye.taskrun import TaskRun
 
 FRAME = pd.DataFrame({"order_id": [1, 2], "region": ["north", "south"]})
 TASK = "shop/daily/load_orders"
@@ -76,3 +79,51 @@ def test_partitions_to_replace_are_needed(tmp_path: Path) -> None:
 def test_a_method_named_after_a_mode_takes_none(method: Any) -> None:
     with pytest.raises(TypeError, match=rf"{method.__name__}\(\) got an unexpected keyword argument 'mode'"):
         method(None, FRAME, "orders", mode="append")
+
+
+def task(tmp_path: Path, options: str) -> TaskRun:
+    folder = tmp_path / TASK
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(
+        "CONFIG:\n"
+        "  inputs:\n    orders: {format: csv, path: no/such.csv}\n"
+        f"  outputs:\n    kept: {{format: csv, path: kept, options: {options}}}\n"
+    )
+    (folder / "transformations.py").write_text("def transform(sources): return {}\n")
+    return TaskRun(TASK, usecase_dir=str(tmp_path), variables={"dt": "2026-11-01"})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("{hedaer: true}", "option 'hedaer' is not understood for writing csv; did you mean 'header'?"),
+        ("{inferSchema: true}", "option 'inferSchema' is for reading csv, not for writing it"),
+        ("{sep: '||'}", "option 'sep' for csv is '||', must be one ASCII character"),
+        ("{dateFormat: QQ}", "must be a date pattern: 'Q' is not understood"),
+        ("{hedaer: 'secret://env/NOPE'}", "option 'hedaer' is not understood"),
+    ],
+)
+def test_options_are_checked_with_the_config(tmp_path: Path, options: str, said: str) -> None:
+    """Not when the inputs have been read: exit code 2, and no lease was taken."""
+    asked = task(tmp_path, options)
+    with pytest.raises(ConfigError, match=r"^CONFIG\.outputs\.kept\.options: option") as error:
+        asked.run()
+    assert said in error.value.what
+    assert str(error.value.where).endswith("config.yaml")
+    assert not (tmp_path / ".ubunye").exists()
+
+
+def test_a_secret_option_is_checked_by_name_only(tmp_path: Path) -> None:
+    assert task(tmp_path, "{sep: 'secret://env/NOPE'}").config.outputs[0].options
+
+
+def test_options_are_checked_without_what_is_heavy(tmp_path: Path) -> None:
+    task(tmp_path, "{sep: ';'}")
+    code = (
+        "import sys; from airflow_provider_ubunye.taskrun import TaskRun;"
+        f"TaskRun({TASK!r}, usecase_dir={str(tmp_path)!r}, looking=True).request;"
+        "assert 'airflow_provider_ubunye.engines.pandas.options' in sys.modules;"
+        "print([m for m in ('pandas', 'pyarrow', 'numpy', 'pydantic', 'airflow') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

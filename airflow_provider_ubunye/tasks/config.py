@@ -27,7 +27,7 @@ from airflow_provider_ubunye.core.specs import FILE_FORMATS, MODES, InputSpec, O
 from airflow_provider_ubunye.tasks import shape
 from airflow_provider_ubunye.tasks.document import digest, read_document
 from airflow_provider_ubunye.tasks.folder import TaskFolder, near_names
-from airflow_provider_ubunye.tasks.paths import check_outputs, resolve_path
+from airflow_provider_ubunye.tasks.paths import check_inputs, check_outputs, resolve_path
 from airflow_provider_ubunye.tasks.secrets import PREFIX, REDACTOR, Redactor, check_reference
 from airflow_provider_ubunye.tasks.template import Scope, render_tree
 
@@ -153,6 +153,7 @@ def _build(folder: TaskFolder, raw: Mapping[str, Any], rendered: Mapping[str, An
             )
         )
     check_outputs(outputs, folder)
+    check_inputs(inputs, outputs)
     _check_leaves(config.transform.params, "CONFIG.transform.params")
     return TaskConfig(
         task=folder.name,

@@ -5,11 +5,19 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from airflow_provider_ubunye.core.errors import ConfigError
-from airflow_provider_ubunye.core.specs import APPEND, OVERWRITE, OVERWRITE_PARTITIONS, OutputSpec
+from airflow_provider_ubunye.core.globs import braces, is_glob, names
+from airflow_provider_ubunye.core.specs import (
+    APPEND,
+    FILE_FORMATS,
+    OVERWRITE,
+    OVERWRITE_PARTITIONS,
+    InputSpec,
+    OutputSpec,
+)
 from airflow_provider_ubunye.tasks.folder import TaskFolder
 from airflow_provider_ubunye.tasks.secrets import PREFIX
 
@@ -86,3 +94,53 @@ def check_outputs(outputs: Sequence[OutputSpec], folder: TaskFolder) -> None:
             outer = spec if path in there.parents else other if there in path.parents else None
             if outer is not None and outer.mode in _REPLACING:
                 raise ConfigError(f"{both}: one folder lies in the other, which {outer.mode} replaces")
+
+
+def check_inputs(inputs: Sequence[InputSpec], outputs: Sequence[OutputSpec]) -> None:
+    """Check that no output writes where an input reads, and none removes what an input reads.
+
+    A run would read what earlier runs wrote, and a rerun what it is about to replace. A glob is taken for what
+    it may find: the files of an output that match it. Registered formats are left out: what their paths mean
+    is their own.
+
+    :raises ConfigError: the first output that does.
+    """
+    for output in outputs:
+        folder = Path(os.path.realpath(output.path))
+        for source in inputs:
+            if output.format not in FILE_FORMATS or source.format not in FILE_FORMATS:
+                continue
+            key = f"CONFIG.outputs.{output.name}.path"
+            pattern = _real_parts(source.path)
+            if any(names(one, part.parts) for one in _each(pattern) for part in _parts_of(output, folder)):
+                raise ConfigError(
+                    f"{key}: {output.path} lies in what the input {source.name!r} reads, {source.path}",
+                    hint="give the output a folder of its own, or the input a path that does not find it",
+                )
+            if output.mode == OVERWRITE and names(folder.parts, pattern):
+                raise ConfigError(
+                    f"{key}: overwrite would remove what the input {source.name!r} reads, {source.path}",
+                    hint="give the output a folder of its own",
+                )
+
+
+def _real_parts(path: str) -> tuple[str, ...]:
+    """The segments of an input's path, links followed up to the first wildcard."""
+    parts = Path(path).parts
+    if os.path.lexists(path) or not is_glob(path):
+        return Path(os.path.realpath(path)).parts
+    first = next(index for index, part in enumerate(parts) if is_glob(part))
+    return (*Path(os.path.realpath(os.path.join(*parts[:first]))).parts, *parts[first:])
+
+
+def _each(pattern: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for one in braces(os.path.join(*pattern)):
+        yield Path(one).parts
+
+
+def _parts_of(output: OutputSpec, folder: Path) -> Iterator[Path]:
+    """Part files as the output may write them; no partition's value is known."""
+    inside = folder.joinpath(*(f"{column}=" for column in output.partition_by))
+    ending = "txt" if output.format == "text" else output.format
+    for suffix in (f".{ending}", f".{ending}.gz"):
+        yield inside / f"part-00000-{'0' * 32}{suffix}"

@@ -187,8 +187,7 @@ def test_validate_names_every_fault(shop: Shop) -> None:
         "load": 0,
         "no_code": 2,
     }
-    assert "dt" in told["dated"]["error"]["what"]
-    assert "-dt" in told["dated"]["error"]["hint"]
+    assert "needs -dt" in told["dated"]["error"]["what"]
     assert "nothing_of_that_name" in answer.err
     assert shop.do("validate", "-dt", DAY, tasks=("dated",)).code == 0
     assert shop.everything() == before

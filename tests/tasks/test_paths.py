@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ubunye.core.errors import ConfigError
-from airflow_provider_ubunye.core.specs import OutputSpec
+from airflow_provider_ubunye.core.specs import InputSpec, OutputSpec
 from airflow_provider_ubunye.tasks.folder import TaskFolder
-from airflow_provider_ubunye.tasks.paths import check_outputs, resolve_path
+from airflow_provider_ubunye.tasks.paths import check_inputs, check_outputs, resolve_path
 
 BASE = Path("/pipelines/shop/daily/load")
 
@@ -115,3 +115,67 @@ def test_an_output_is_never_the_task_or_the_state(tmp_path: Path) -> None:
         check_outputs(outputs((str(tmp_path), "overwrite")), task)
     check_outputs(outputs((str(tmp_path), "append")), task)
     check_outputs(outputs((str(task.path / "out"), "overwrite")), task)
+
+
+@pytest.mark.parametrize(
+    ("source", "mode", "columns"),
+    [
+        ("/l/a", "append", []),
+        ("/l", "errorifexists", []),
+        ("/l/*", "append", []),
+        ("/l/[ab]/", "append", []),
+        ("/l/{a,b}", "append", []),
+        ("/**/*.csv", "append", []),
+        ("/l/a/*.csv", "overwrite", []),
+        ("/l/a/*", "append", ["dt"]),
+        ("/l/a/*/part-*.csv", "overwrite_partitions", ["dt"]),
+    ],
+)
+def test_an_output_in_what_an_input_reads(source: str, mode: str, columns: list[str]) -> None:
+    output = OutputSpec("o", "csv", "/l/a", mode, tuple(columns))
+    with pytest.raises(ConfigError) as error:
+        check_inputs([InputSpec("i", "csv", source)], [output])
+    assert error.value.what == f"CONFIG.outputs.o.path: /l/a lies in what the input 'i' reads, {source}"
+
+
+@pytest.mark.parametrize("source", ["/l/a/b", "/l/a/b.csv", "/l/a/*/b.csv", "/l/a/x=1/**"])
+def test_an_overwrite_of_what_an_input_reads(source: str) -> None:
+    inputs = [InputSpec("i", "csv", source)]
+    with pytest.raises(ConfigError, match="overwrite would remove what the input 'i' reads"):
+        check_inputs(inputs, [OutputSpec("o", "csv", "/l/a", "overwrite")])
+    check_inputs(inputs, [OutputSpec("o", "parquet", "/l/a", "append")])
+
+
+@pytest.mark.parametrize(
+    ("source", "file_format"),
+    [
+        ("/l/b", "csv"),
+        ("/l/ab", "csv"),
+        ("/l/a.csv", "csv"),
+        ("/l/*.csv", "csv"),
+        ("/l/b*", "csv"),
+        ("/l/{b,c}", "csv"),
+        ("/l/a/*.json", "csv"),
+        ("/l/*/orders.csv", "csv"),
+        ("/l/a/dt=2026-10-31", "csv"),
+        ("/l/a", "own"),
+    ],
+)
+def test_inputs_beside_an_output(source: str, file_format: str) -> None:
+    outputs = [OutputSpec("o", "csv", "/l/a", "overwrite_partitions", ("dt",))]
+    check_inputs([InputSpec("i", file_format, source)], outputs)
+
+
+def test_a_wildcard_does_not_find_a_hidden_output() -> None:
+    check_inputs([InputSpec("i", "csv", "/l/*")], [OutputSpec("o", "csv", "/l/_a")])
+    with pytest.raises(ConfigError, match="lies in what"):
+        check_inputs([InputSpec("i", "csv", "/*/_a")], [OutputSpec("o", "csv", "/l/_a")])
+
+
+def test_links_are_followed_to_the_first_wildcard(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    with pytest.raises(ConfigError, match="lies in what"):
+        check_inputs(
+            [InputSpec("i", "csv", f"{tmp_path}/link/*")], [OutputSpec("o", "csv", f"{tmp_path}/real/x")]
+        )

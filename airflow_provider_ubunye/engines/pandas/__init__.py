@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,6 +28,22 @@ class PandasEngine:
     """Reads files into pandas frames, and writes frames into a staging folder."""
 
     name = "pandas"
+
+    def check(self, spec: InputSpec | OutputSpec, where: str, *, later: Collection[str] = ()) -> None:
+        """Check an input's or output's options before anything is read. Imports no library that is heavy.
+
+        The options of a registered format are its own and not checked.
+
+        :param where: where the options stand, for the error.
+        :param later: options whose values are not known yet: only their names are checked.
+        :raises ConfigError: an option that isn't understood, is given twice, or has a wrong value.
+        """
+        if spec.format not in FILE_FORMATS:
+            return
+        from airflow_provider_ubunye.engines.pandas.options import READ, WRITE, parse_options
+
+        direction = WRITE if isinstance(spec, OutputSpec) else READ
+        parse_options(spec.format, direction, spec.options, where, later=later)
 
     def read(self, spec: InputSpec) -> pandas.DataFrame:
         """All rows of an input.

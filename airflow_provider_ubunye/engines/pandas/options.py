@@ -19,7 +19,7 @@ text                encoding (charset), lineSep; reading: wholetext; writing: co
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -189,11 +189,19 @@ _TABLES: dict[tuple[str, str], dict[str, _Option]] = {
 }
 
 
-def parse_options(file_format: str, direction: str, options: Mapping[str, Any], where: str) -> dict[str, Any]:
+def parse_options(
+    file_format: str,
+    direction: str,
+    options: Mapping[str, Any],
+    where: str,
+    *,
+    later: Collection[str] = (),
+) -> dict[str, Any]:
     """Every option of the format with its value or its default, keyed by Spark's spelling.
 
     :param direction: :data:`READ` or :data:`WRITE`.
     :param where: the input or output, for the error.
+    :param later: options, as they are given, whose values are not known yet: only their names are checked.
     :raises ConfigError: an option that isn't understood, is given twice, or has a wrong value.
     """
     table = _TABLES[file_format, direction]
@@ -208,6 +216,8 @@ def parse_options(file_format: str, direction: str, options: Mapping[str, Any], 
         if name in given:
             raise ConfigError(f"{where}: options {given[name]!r} and {key!r} are the same one, given twice")
         given[name] = str(key)
+        if key in later:
+            continue
         try:
             parsed[name] = table[name].parse(value)
         except ValueError as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_ubunye.core.errors import ConfigError, RunFailed
+from airflow_provider_ubunye.core.globs import braces, is_glob
 from airflow_provider_ubunye.engines.pandas.partitions import parse_folder
-
-_WILD = re.compile(r"[*?\[{]")
 
 
 @dataclass(frozen=True)
@@ -45,10 +43,10 @@ def data_files(path: str, options: Mapping[str, Any], where: str) -> list[DataFi
         raise ConfigError(f"{where} {what}")
     recursive = bool(options["recursiveFileLookup"])
     name_filter: str | None = options["pathGlobFilter"]
-    patterns = None if name_filter is None else _braces(name_filter)
+    patterns = None if name_filter is None else braces(name_filter)
     roots = [Path(path)] if os.path.lexists(path) else sorted(_matches(path))
     if not roots:
-        what = "nothing matches" if _WILD.search(path) else "there is no file or folder"
+        what = "nothing matches" if is_glob(path) else "there is no file or folder"
         raise RunFailed(f"{where}: {what} {path}")
     files: list[DataFile] = []
     for root in roots:
@@ -98,7 +96,7 @@ def _partitions_above(root: Path, base: str | None, where: str) -> tuple[tuple[s
 
 def _matches(pattern: str) -> set[Path]:
     found: set[Path] = set()
-    for one in _braces(pattern):
+    for one in braces(pattern):
         named = set(Path(one).parts)
         for match in glob.iglob(one, recursive=True, include_hidden=True):
             path = Path(match)
@@ -106,15 +104,6 @@ def _matches(pattern: str) -> set[Path]:
             if not any(part.startswith(("_", ".")) and part not in named for part in path.parts):
                 found.add(path)
     return found
-
-
-def _braces(pattern: str) -> list[str]:
-    """``a{b,c}`` as ``ab`` and ``ac``, as Hadoop's globs have it; inner braces first."""
-    match = re.search(r"\{([^{}]*)\}", pattern)
-    if match is None:
-        return [pattern]
-    before, after = pattern[: match.start()], pattern[match.end() :]
-    return [one for word in match.group(1).split(",") for one in _braces(before + word + after)]
 
 
 def _check_same_columns(files: Iterable[DataFile], where: str) -> None:
