@@ -41,7 +41,7 @@ def load_transform(folder: TaskFolder, *, redactor: Redactor = REDACTOR) -> Tran
     call = _find(module, str(path))
 
     def transform(sources: dict[str, Any], context: TaskContext) -> dict[str, Any]:
-        with siblings.importable(), user_code(folder, redactor):
+        with siblings.importable(), user_code(folder, redactor, sources):
             result = call(sources, context)
         if not isinstance(result, dict):
             raise TransformFailed(

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from airflow_provider_ubunye.core.errors import RunStopped, TransformFailed
 from airflow_provider_ubunye.tasks.folder import TaskFolder
 from airflow_provider_ubunye.tasks.secrets import Redactor
 
 _LONGEST_MESSAGE = 500
+_MOST_COLUMNS = 20
 # Of endless recursion, where it came in and where it ended.
 _FIRST_FRAMES, _LAST_FRAMES = 5, 10
 
 
 @contextmanager
-def user_code(folder: TaskFolder, redactor: Redactor) -> Iterator[None]:
+def user_code(
+    folder: TaskFolder, redactor: Redactor, sources: Mapping[str, Any] | None = None
+) -> Iterator[None]:
     """Whatever the user's code raises in here becomes a :class:`TransformFailed`, with the cause chained.
 
     ``SystemExit`` too; ``KeyboardInterrupt``, and what a scheduler raises beside ``Exception``, pass. So does
     a :class:`RunStopped`: the run was told to stop while the user's code worked.
+
+    :param sources: the frames that the code works on: a ``KeyError`` for what none of them has says what they
+        have.
     """
     try:
         yield
@@ -30,7 +38,40 @@ def user_code(folder: TaskFolder, redactor: Redactor) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         frames = [redactor.mask(line) for line in own_frames(error, folder)]
-        raise TransformFailed(redactor.mask(_said(error)), frames=frames) from error
+        hint = _missing(error, sources or {})
+        raise TransformFailed(
+            redactor.mask(_said(error)), frames=frames, hint=hint and redactor.mask(hint)
+        ) from error
+
+
+def _missing(error: BaseException, sources: Mapping[str, Any]) -> str | None:
+    """What inputs there are, with their columns, for a key that is none of them."""
+    if not isinstance(error, KeyError) or not sources:
+        return None
+    columns = {name: _columns(frame) for name, frame in sources.items()}
+    known = {*columns, *(column for found in columns.values() for column in found)}
+    key = error.args[0] if error.args else None
+    if not isinstance(key, str) or key in known:
+        return None
+    near = difflib.get_close_matches(key, sorted(known), n=1)
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    inputs = "; ".join(f"{name} ({_listed(found)})" for name, found in columns.items())
+    return f"{meant}the inputs and their columns are: {inputs}"
+
+
+def _columns(frame: Any) -> list[str]:
+    """The names of a frame's columns, none where it does not say. Nothing is read or computed for it."""
+    try:
+        names = frame.column_names if hasattr(frame, "column_names") else frame.columns
+        return [str(name) for name in names]
+    except Exception:  # noqa: BLE001 - a frame of the user's own format
+        return []
+
+
+def _listed(names: list[str]) -> str:
+    count = len(names) if len(names) <= _MOST_COLUMNS + 1 else _MOST_COLUMNS
+    more = f" and {len(names) - count} more" if len(names) > count else ""
+    return ", ".join(names[:count]) + more if names else "no columns"
 
 
 def _said(error: BaseException) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -122,6 +123,39 @@ def test_what_is_no_transform(make_task: MakeTask, code: str, said: str) -> None
         load_transform(make_task(code=code))
     assert said in caught.value.what
     assert (caught.value.where or "").endswith("transformations.py")
+
+
+def frame(columns: int = 18) -> SimpleNamespace:
+    return SimpleNamespace(columns=["order_id", "amount", *(f"c{n}" for n in range(columns))])
+
+
+ARROW = SimpleNamespace(column_names=["region"], columns=[object()])
+
+
+def failed(make_task: MakeTask, code: str, **sources: Any) -> TransformFailed:
+    with pytest.raises(TransformFailed) as caught:
+        run(make_task(code=f"def transform(sources): return {code}"), sources)
+    return caught.value
+
+
+def test_a_key_that_no_input_has_says_what_they_have(make_task: MakeTask) -> None:
+    error = failed(make_task, "sources['ordres']", orders=frame(), regions=ARROW, other=3)
+    assert error.what == "KeyError: 'ordres'"
+    assert error.hint == (
+        "did you mean 'orders'? the inputs and their columns are: orders (order_id, amount, "
+        f"{', '.join(f'c{n}' for n in range(18))}); regions (region); other (no columns)"
+    )
+    assert "c18)" in str(failed(make_task, "{}['nothing']", orders=frame(19)).hint)
+    hint = str(failed(make_task, "{}['zzz']", orders=frame(20)).hint)
+    assert hint.startswith("the inputs and their columns are: orders (order_id")
+    assert hint.endswith("c17 and 2 more)")
+
+
+@pytest.mark.parametrize(
+    "code", ["{}['orders']", "{}['order_id']", "{}[3]", "[][3]", "sources.popitem() and {}.pop(1)"]
+)
+def test_other_errors_get_no_such_hint(make_task: MakeTask, code: str) -> None:
+    assert failed(make_task, code, orders=frame()).hint is None
 
 
 def test_a_missing_file(make_task: MakeTask) -> None:
