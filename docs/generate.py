@@ -57,7 +57,8 @@ SECTIONS: dict[str, tuple[type[BaseModel], dict[str, str]]] = {
             "path": "the output folder",
             "options": "[writer options](options.md) in Spark's spelling",
             "mode": f"one of {', '.join(f'`{name}`' for name in MODES)}",
-            "partition_by": "columns that become folders `column=value/`, outermost first",
+            "partition_by": "a list of columns that become folders `column=value/`, outermost first; needed for "
+            "`overwrite_partitions`",
         },
     ),
     "`CONFIG.transform`": (

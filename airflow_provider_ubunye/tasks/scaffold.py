@@ -22,7 +22,8 @@ CONFIG:
   outputs:
     large_orders:
       format: parquet
-      path: output/large_orders
+      # A folder of its own for each mode: DEV runs never mix with PROD ones.
+      path: "output/{{ mode | lower }}/large_orders"
       mode: append
 """
 

@@ -26,7 +26,9 @@ def test_what_is_written_runs_at_once(folder: TaskFolder, variables: dict[str, o
     config = load_config(folder, variables)
     assert config.outputs[0].mode == "append"
     assert config.outputs[0].partition_by == ()
-    assert Path(config.outputs[0].path) == folder.path / "output" / "large_orders"
+    assert Path(config.outputs[0].path) == folder.path / "output" / "dev" / "large_orders"
+    prod = load_config(folder, {**variables, "mode": "PROD"})
+    assert Path(prod.outputs[0].path) == folder.path / "output" / "prod" / "large_orders"
     sources = {spec.name: pd.read_csv(spec.path) for spec in config.inputs}
     context = TaskContext(folder.name, params=config.params)
     result = load_transform(folder)(sources, context)
