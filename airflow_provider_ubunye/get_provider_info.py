@@ -25,6 +25,7 @@ def get_provider_info() -> dict[str, Any]:
             {"name": "ubunye", "class-name": "airflow_provider_ubunye.decorators.ubunye.ubunye_task"}
         ],
         "connection-types": [_CONNECTION],
+        "extra-links": ["airflow_provider_ubunye.links.ubunye.UbunyeRunLink"],
     }
 
 

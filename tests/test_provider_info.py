@@ -73,6 +73,7 @@ print(json.dumps({
     "widgets": sorted(widgets),
     "hidden": manager.field_behaviours["ubunye"]["hidden_fields"],
     "decorator": task.ubunye.__module__,
+    "links": [name for name in manager.extra_links_class_names if "ubunye" in name],
 }))
 """
     printed = run_python(script, AIRFLOW_HOME=str(tmp_path), AIRFLOW__CORE__LOAD_EXAMPLES="False")
@@ -82,6 +83,8 @@ print(json.dumps({
     assert found["widgets"] == [f"extra__ubunye__{field}" for field in fields]
     assert "password" in found["hidden"]
     assert found["decorator"] == "airflow_provider_ubunye.decorators.ubunye"
+    # One that fails to import would be left out without a word.
+    assert found["links"] == ["airflow_provider_ubunye.links.ubunye.UbunyeRunLink"]
 
 
 def test_every_module_that_is_named_exists() -> None:

@@ -16,7 +16,10 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 from airflow_provider_ubunye import api
 from airflow_provider_ubunye.attempt import FAIL, Ruling
+from airflow_provider_ubunye.core.batch import Batch
 from airflow_provider_ubunye.core.errors import StateUnreadable, UbunyeError, UsageError
+from airflow_provider_ubunye.core.request import Request
+from airflow_provider_ubunye.core.start import Start
 from airflow_provider_ubunye.core.where import STATE, STATE_FOLDER, setting_for, state_uri
 from airflow_provider_ubunye.hooks.context import attempt_of, current_context, rerun_asked
 from airflow_provider_ubunye.hooks.failures import as_airflow
@@ -242,6 +245,19 @@ class UbunyeHook(BaseHook):
             self.log.warning("The record of run %s can't be read: %s", run[:8], error)
             record = None
         return {o["name"]: o.get("row_count") for o in record.outputs} if record is not None else {}
+
+    def attempt_on(self, batch: Batch, usecase_dir: str | None) -> Mapping[str, Any] | None:
+        """The recorded try of the run that holds the batch now, else of the one that finished it.
+
+        :returns: None where nobody has it, a run outside Airflow does, or the state can't be read.
+        """
+        try:
+            setting = setting_for(None, self.where(usecase_dir).state, looking=True)
+            state, _ = Start(setting, Request(batch)).look()
+        except UbunyeError:
+            return None
+        has = state.holder or state.finished
+        return None if has is None else has.attempt
 
     @property
     def _named(self) -> str:

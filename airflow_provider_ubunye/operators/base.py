@@ -7,10 +7,10 @@ import datetime
 import signal
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, BaseOperatorLink
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
@@ -26,6 +26,7 @@ from airflow_provider_ubunye.hooks.context import AUTO, dt_of, no_date
 from airflow_provider_ubunye.hooks.failures import as_airflow, one_line
 from airflow_provider_ubunye.hooks.stopping import interruptible
 from airflow_provider_ubunye.hooks.ubunye import DEFAULT_CONN, UbunyeHook, given_dt
+from airflow_provider_ubunye.links.ubunye import UbunyeRunLink
 from airflow_provider_ubunye.triggers.ubunye import TIMEOUT, waits_for
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class UbunyeBaseOperator(BaseOperator):
     template_fields: Sequence[str] = ("task", "dt", "dtf", "variables", "mode", "usecase_dir")
     template_fields_renderers = {"variables": "json"}  # noqa: RUF012 - declared so by Airflow's base class
     ui_color = "#e7f0d8"
+    operator_extra_links: Collection[BaseOperatorLink] = (UbunyeRunLink(),)
 
     def __init__(
         self,
@@ -113,6 +115,7 @@ class UbunyeBaseOperator(BaseOperator):
         self.lineage = lineage
         self.poll_interval = poll_interval
         self.ubunye_conn_id = ubunye_conn_id
+        self.other_attempt: Mapping[str, Any] | None = None  # of the run that has the batch, for the link
         self._working = False
         self._killed = False
 
@@ -155,6 +158,8 @@ class UbunyeBaseOperator(BaseOperator):
         except Held as held:
             self._wait(held, hook, held_since)
         except UbunyeError as error:
+            if isinstance(error, BatchFinished) and ruling.finished is not None:
+                self.other_attempt = ruling.finished.attempt
             raise as_airflow(error, ruling) from error
         except KeyboardInterrupt:
             raise AirflowException(
@@ -199,6 +204,7 @@ class UbunyeBaseOperator(BaseOperator):
         if done is None:
             # An overwrite that resume knows from its record alone.
             return {"run": None, "rows": {}, "files": {}}
+        self.other_attempt = done.attempt
         if ruling.answer is Decision.SKIP and ruling.relation is not Relation.RETRY:
             raise AirflowSkipException(ruling.already)
         self.log.info("%s; nothing is added.", ruling.already)
@@ -210,6 +216,7 @@ class UbunyeBaseOperator(BaseOperator):
 
     def _wait(self, held: Held, hook: UbunyeHook, since: float | None) -> NoReturn:
         line = one_line(held.refusal)
+        self.other_attempt = hook.attempt_on(held.batch, self.usecase_dir)
         if self.on_held == SKIP:
             raise AirflowSkipException(line)
         if self.on_held == FAIL:

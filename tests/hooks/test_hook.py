@@ -13,6 +13,8 @@ import pandas as pd
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
+from airflow_provider_ubunye import api
+from airflow_provider_ubunye.core.batch import Batch
 from airflow_provider_ubunye.core.errors import UsageError
 from airflow_provider_ubunye.get_provider_info import get_provider_info
 from airflow_provider_ubunye.hooks import ubunye
@@ -243,3 +245,16 @@ def test_rows_of_a_run_without_a_record(tmp_path: Path) -> None:
     record.parent.mkdir(parents=True)
     record.write_text("{")
     assert hook.rows_of("shop/daily/load", "0" * 32, str(tmp_path)) == {}
+
+
+def test_the_try_that_has_a_batch(tmp_path: Path) -> None:
+    batch = Batch.of("shop/daily/load", {"dt": "2026-11-01"})
+    state = str(tmp_path / ".ubunye")
+    hook = UbunyeHook()
+    assert hook.attempt_on(batch, str(tmp_path)) is None
+    mine = {"dag_id": "d", "try_number": 1}
+    with api.batch_run("shop/daily/load", dt="2026-11-01", state=state, attempt=mine):
+        assert hook.attempt_on(batch, str(tmp_path)) == mine
+    assert hook.attempt_on(batch, str(tmp_path)) == mine
+    # A link is no reason to fail.
+    assert hook.attempt_on(batch, None) is None
