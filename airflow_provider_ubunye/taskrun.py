@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,13 @@ from airflow_provider_ubunye.core.batch import Batch, check_task
 from airflow_provider_ubunye.core.decide import Policy
 from airflow_provider_ubunye.core.errors import ConfigError, UsageError
 from airflow_provider_ubunye.core.lease import DEFAULT_TTL
+from airflow_provider_ubunye.core.messages import who
 from airflow_provider_ubunye.core.records import SUCCESS, RunRecord
 from airflow_provider_ubunye.core.request import RERUN, RESUME, RUN, Request, Setting, appends
 from airflow_provider_ubunye.core.run import Run, open_run
 from airflow_provider_ubunye.core.specs import FILE_FORMATS, InputSpec, OutputSpec
 from airflow_provider_ubunye.core.start import Start
-from airflow_provider_ubunye.core.where import setting_for, takeover_after
+from airflow_provider_ubunye.core.where import other_state, setting_for, shell_of, takeover_after
 from airflow_provider_ubunye.tasks.config import TaskConfig, load_config
 from airflow_provider_ubunye.tasks.folder import TaskFolder
 
@@ -113,13 +114,19 @@ class TaskRun:
     @cached_property
     def setting(self) -> Setting:
         """:raises StoreUnusable: the state store can't be used."""
-        return setting_for(
+        setting = setting_for(
             self.folder.require().usecase_dir,
             self.state,
             lineage=self.lineage,
             lineage_dir=self.lineage_dir,
             looking=self.looking,
         )
+        # As it was given, not as it was resolved: hints show what can be typed where the call was made.
+        return replace(setting, shell=shell_of(self.usecase_dir, self.state))
+
+    def other_state(self) -> str | None:
+        """A warning where the use case folder's own state knows the batch too, and another one is used."""
+        return other_state(self.usecase_dir, self.setting, self.batch)
 
     @cached_property
     def request(self) -> Request:
@@ -160,14 +167,19 @@ class TaskRun:
 
         chosen = engine(self.backend)
         _ = self.request  # A config that is wrong is said before a state folder is made.
+        if other := self.other_state():
+            logger.warning("%s: %s", self.batch.label, other)
         record = self.finished_by_record()
         if record is not None:
-            self._say_skipped(record.config_hash)
+            self._say_skipped(record.run_id, record.config_hash)
             return None
         run = open_run(self.setting, self.request)
         if run is None:
             if self.resume:
-                self._say_skipped()
+                start = self.start()
+                start.look()
+                done = start.finished
+                self._say_skipped(done.run if done else "?", done.config if done else None)
             return None
         with run:
             transform = load_transform(self.folder)
@@ -231,13 +243,15 @@ class TaskRun:
             return record if record.status == SUCCESS else None
         return None
 
-    def _say_skipped(self, config: str | None = None) -> None:
-        if config is None:
-            _, _ = (start := self.start()).look()
-            config = start.finished.config if start.finished else None
+    def _say_skipped(self, run: str, config: str | None) -> None:
         changed = config is not None and config != self.config.digest
         note = " Its config has changed since; --rerun runs it with the new one." if changed else ""
-        logger.info("[SKIP] %s already finished this batch (--resume); kept as it is.%s", self.task, note)
+        logger.info(
+            "[SKIP] %s already finished this batch (run %s; --resume); kept as it is.%s",
+            self.batch.label,
+            who(run),
+            note,
+        )
 
 
 def output_kind(output: OutputSpec) -> str:

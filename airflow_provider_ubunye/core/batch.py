@@ -14,7 +14,8 @@ import itertools
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_ubunye.core.errors import UsageError
@@ -134,6 +135,25 @@ def batch_key(task: str, variables: Mapping[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def new_run_id(key: str) -> str:
+    """A run id that belongs to one batch: 20 random hex digits, and 12 that bind them to the batch key.
+
+    The files of a run carry its id. A log or note that was forged, damaged or put in another's place can so
+    not make a run of one batch take files of another for its own.
+    """
+    head = uuid.uuid4().hex[:20]
+    return head + _binding(key, head)
+
+
+def belongs(run: str, keys: Iterable[str]) -> bool:
+    """Whether a run id was made for a batch with one of these keys."""
+    return any(run[20:] == _binding(key, run[:20]) for key in keys)
+
+
+def _binding(key: str, head: str) -> str:
+    return hashlib.sha256(f"{key}/{head}".encode()).hexdigest()[:12]
+
+
 @dataclass(frozen=True)
 class Batch:
     """A task with all its variables.
@@ -222,7 +242,7 @@ class Batch:
             found.setdefault(batch_key(self.task, {**self.identity, "mode": mode}), None)
             found.setdefault(batch_key(self.task, {**self.variables, "mode": mode}), None)
         others = sorted(self.variables.keys() - {"mode"})
-        if self.named_by is not None and len(others) <= MOST_SUBSETS_OF:
+        if len(others) <= MOST_SUBSETS_OF:
             for size in range(1, len(others) + 1):
                 for names in itertools.combinations(others, size):
                     part = {k: v for k, v in self.variables.items() if k in names or k == "mode"}

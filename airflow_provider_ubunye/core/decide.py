@@ -34,6 +34,11 @@ def appends(mode: str) -> bool:
     return mode not in NEVER_REFUSED
 
 
+def stands(mode: str) -> bool:
+    """Whether a write mode itself replaces what its folder holds."""
+    return mode in ("overwrite", "overwrite_partitions", "merge")
+
+
 def decide(
     finished: Finished | None, purpose: str, adds: bool | None, policy: Policy | None = None
 ) -> Decision:

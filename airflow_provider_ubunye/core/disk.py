@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from airflow_provider_ubunye.core.localdisk import (
     again_if_swept,
@@ -21,6 +21,8 @@ from airflow_provider_ubunye.core.localdisk import (
     sync_file_system,
     sync_folder,
 )
+
+T = TypeVar("T")
 
 SYNC_ONE_BY_ONE = 8
 """Up to this many files or folders are synced one by one; more of them by one sync of the file system."""
@@ -104,19 +106,17 @@ class LocalDisk:
     def remove(self, path: str) -> bool:
         try:
             retry_in_use(lambda: os.unlink(path))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+        except OSError as error:
+            return _absent(error, False)
         return True
 
     def remove_folder(self, path: str) -> bool:
         try:
             os.rmdir(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY):
                 return False
-            raise
+            return _absent(error, False)
         return True
 
     def list_folder(self, path: str) -> list[Item] | None:
@@ -125,8 +125,8 @@ class LocalDisk:
         try:
             with os.scandir(path) as found:
                 entries = list(found)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        except OSError as error:
+            return _absent(error, None)
         items = []
         for entry in entries:
             try:
@@ -138,14 +138,14 @@ class LocalDisk:
     def names(self, path: str) -> list[str]:
         try:
             return os.listdir(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+        except OSError as error:
+            return _absent(error, [])
 
     def look(self, path: str) -> Item | None:
         try:
             return _item(os.path.basename(path), os.lstat(path))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        except OSError as error:
+            return _absent(error, None)
 
     def real(self, path: str) -> str:
         return os.path.realpath(path)
@@ -184,6 +184,13 @@ def _make_folders(path: str) -> None:
             raise
         # It was there, and went before that could be seen.
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
+
+
+def _absent(error: OSError, answer: T) -> T:
+    """The answer for a path at which there can be nothing; any other error is raised again."""
+    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+        return answer
+    raise error
 
 
 def _item(name: str, status: os.stat_result) -> Item:

@@ -27,6 +27,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+DAMAGED = (
+    "nothing was run or removed. Put the file back from a backup; do not delete it, for it may say which files "
+    "to take back. What to look at: docs/how-to/damaged.md"
+)
+"""What to do about a state that can't be read."""
+
 
 class UbunyeError(Exception):
     """Something went wrong and is said in one line.
@@ -44,6 +50,19 @@ class UbunyeError(Exception):
         self.what = what
         self.where = where
         self.hint = hint
+        self._added: list[str] = []
+
+    @property
+    def __notes__(self) -> list[str]:
+        """What a traceback shows below the sentence: where and hint as they are now, then notes added."""
+        return [*self.lines()[1:], *self._added]
+
+    @__notes__.setter
+    def __notes__(self, notes: list[str]) -> None:
+        self._added = list(notes)
+
+    def add_note(self, note: str, /) -> None:
+        self._added.append(note)
 
     def lines(self) -> list[str]:
         """The error as a person reads it: the sentence, then where and hint on lines of their own."""
@@ -149,6 +168,9 @@ class StateUnreadable(NeedsPerson):
     """Something that protects the batch exists and can't be read or makes no sense."""
 
     reason = "unreadable"
+
+    def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(what, where=where, hint=hint or DAMAGED)
 
 
 class NotTakenBack(NeedsPerson):

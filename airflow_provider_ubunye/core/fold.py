@@ -26,10 +26,12 @@ from typing import Any
 
 from airflow_provider_ubunye.core.entries import CHECKPOINTS, Entry
 from airflow_provider_ubunye.core.errors import StateUnreadable
+from airflow_provider_ubunye.core.specs import OVERWRITE, OVERWRITE_PARTITIONS
 from airflow_provider_ubunye.core.state import (
     HISTORY,
     UNFINISHED,
     BatchState,
+    Claim,
     Debt,
     Ended,
     Finished,
@@ -108,7 +110,8 @@ def step(state: BatchState, entry: Entry, where: str = "") -> BatchState:
         case "done":
             return _done(state, holder, entry, reader)
         case "cleaned":
-            state = replace(state, debts=reader.debts(entry.body, "debts"), unclosed=())
+            unclosed = reader.texts(entry.body, "unclosed") if "unclosed" in entry.body else ()
+            state = replace(state, debts=reader.debts(entry.body, "debts"), unclosed=unclosed)
             return replace(state, holder=holder)
         case _:  # finished, released
             return _ended(state, entry, reader)
@@ -160,7 +163,12 @@ def _done(state: BatchState, holder: Holder, entry: Entry, reader: Reader) -> Ba
     finished = None
     if reader.get(entry.body, "named", bool):
         finished = Finished(
-            holder.run, entry.at, holder.outputs, holder.recorded, holder.attempt, holder.config
+            holder.run,
+            entry.at,
+            holder.outputs + _still_there(state.finished, holder),
+            holder.recorded,
+            holder.attempt,
+            holder.config,
         )
     # The staging folders are debts too: they go after done, and an entry says when they are gone.
     staged = tuple(Debt(UNFINISHED, holder.run, _only_staging(o)) for o in holder.outputs)
@@ -174,6 +182,36 @@ def _done(state: BatchState, holder: Holder, entry: Entry, reader: Reader) -> Ba
     return _remember(state, holder.run, entry.at, "success")
 
 
+def _still_there(earlier: Finished | None, holder: Holder) -> tuple[Written, ...]:
+    """What an earlier run of the batch landed and this one did not replace: a later rerun owes it all the same."""
+    if earlier is None:
+        return ()
+    gone = {(debt.output.place, claim.final) for debt in holder.replaces for claim in debt.output.claims}
+    whole = {o.place for o in holder.outputs if o.mode == OVERWRITE}
+    parts = {
+        (o.place, _folder(claim))
+        for o in holder.outputs
+        if o.mode == OVERWRITE_PARTITIONS
+        for claim in o.claims
+    }
+    kept = []
+    for output in earlier.outputs:
+        claims = tuple(
+            claim
+            for claim in output.claims
+            if output.place not in whole
+            and (output.place, claim.final) not in gone
+            and (output.place, _folder(claim)) not in parts
+        )
+        if claims:
+            kept.append(replace(output, claims=claims, run=output.run or earlier.run))
+    return tuple(kept)
+
+
+def _folder(claim: Claim) -> str:
+    return claim.final.rpartition("/")[0]
+
+
 def _only_staging(output: Written) -> Written:
     """The output without its claims, so that settling the debt removes its staging folder alone."""
     return replace(output, claims=(), folders=(), made=0)
@@ -185,7 +223,8 @@ def _ended(state: BatchState, entry: Entry, reader: Reader) -> BatchState:
     done = holder.phase == "done"
     if done != (entry.kind == "finished"):
         raise reader.bad(f"{entry.kind} while the run is {holder.phase}")
-    state = replace(state, holder=None, debts=reader.debts(entry.body, "debts"), unclosed=())
+    unclosed = reader.texts(entry.body, "unclosed") if "unclosed" in entry.body else ()
+    state = replace(state, holder=None, debts=reader.debts(entry.body, "debts"), unclosed=unclosed)
     if done:
         return state
     return _remember(state, holder.run, entry.at, reader.get(entry.body, "outcome", str))

@@ -52,17 +52,19 @@ class Staging:
 
     :param folder: an empty local folder; the writer makes ``column=value/`` folders and part files in it.
     :param run: the run's id, which every name carries.
+    :param tag: tells apart the outputs of one run that share a folder; empty for the first.
     """
 
     folder: Path
     run: str
+    tag: str = ""
 
     def part_name(self, index: int, suffix: str) -> str:
         """The name of a part file: ``part-00000-<run id>.parquet``.
 
         :param suffix: with its dot: ``".parquet"``, ``".json.gz"``.
         """
-        return f"part-{index:05d}-{self.run}{suffix}"
+        return f"part-{index:05d}-{self.run}{self.tag}{suffix}"
 
 
 class FilesLanding:
@@ -98,6 +100,8 @@ class FilesLanding:
         self.path = places.path(place)
         self.marker = posixpath.join(self.path, staging_name(run))
         self.staging: Staging | None = None
+        self.tag = ""
+        """Set before :meth:`open` where another output of the run shares the folder."""
         self.warnings: list[str] = []
         self.written = Written(name, self.kind, mode, place, made=self._missing())
 
@@ -120,13 +124,15 @@ class FilesLanding:
         :raises LandingFailed: the output folder can't be made or written.
         """
         try:
+            # Now, under the lease: what a dead run had made may have gone with it since this was announced.
+            self.written = replace(self.written, made=self._missing())
             self._warn_of_strangers()
             inside = self._mark()
             folder = posixpath.join(inside, self.written.name)
             self._disk.make_folders(folder)
         except OSError as error:
             raise self._failed("the output folder can't be written", error) from error
-        self.staging = Staging(Path(folder), self._run)
+        self.staging = Staging(Path(folder), self._run, self.tag)
         return self.staging
 
     def claim(self) -> tuple[Written, list[Debt]]:
@@ -136,7 +142,7 @@ class FilesLanding:
         """
         assert self.staging is not None
         try:
-            claims = [Claim(landed_name(name, self._run), name) for name in self._staged()]
+            claims = [Claim(landed_name(name, self._run, self.tag), name) for name in self._staged()]
             self._check(claims)
             folders = self._new_folders(claims)
             self.written = replace(self.written, claims=tuple(claims), folders=tuple(folders))

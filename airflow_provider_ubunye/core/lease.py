@@ -10,8 +10,9 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
+from airflow_provider_ubunye.core import messages
 from airflow_provider_ubunye.core import owner as owners
 from airflow_provider_ubunye.core.errors import LeaseLost, StateUnreadable, UsageError
 from airflow_provider_ubunye.core.judge import Evidence, Verdict, judge
@@ -150,10 +151,9 @@ class Lease:
                 self._doubt = True
                 self.state = self.log.append(self.state, self.run, kind, body)
                 self._doubt = False
-            except Superseded as error:
+            except Superseded:
                 self._doubt = False
-                self._lost = error.what
-                raise self._lost_error() from None
+                self._lose(self._taken())
             except OSError as error:
                 raise StoreFailed(
                     f"the step {kind!r} of run {self.run[:8]} could not be recorded: {error.strerror or error}",
@@ -181,7 +181,7 @@ class Lease:
                 state = self.log.read()
                 if state.holder is None or state.holder.run != self.run:
                     self.committed = state.outcome_of(self.run) == "success"
-                    self._lose("the batch was taken over")
+                    self._lose(messages.lost_to(state, self.run))
                 if state.number > self.state.number:
                     self.state, self._doubt = state, False
                     return
@@ -212,7 +212,12 @@ class Lease:
         self.check()
         with self._appending:
             if not self.log.ends_with(self.state):
-                self._lose("the batch was taken over")
+                self._lose(self._taken())
+
+    @property
+    def held(self) -> bool:
+        """Whether the lease was neither freed nor found lost, as far as this run knows."""
+        return self._lost is None and not self._ended
 
     @property
     def lost(self) -> bool:
@@ -231,10 +236,10 @@ class Lease:
             if self._ended:
                 return
             if not beaten:
-                self._lose("its entry is gone: the batch was taken over, finished and pruned")
+                self._lose(self._taken())
             state = self.log.read()
             if state.holder is None or state.holder.run != self.run:
-                self._lose("the batch was taken over")
+                self._lose(messages.lost_to(state, self.run))
         self._fresh = began
 
     @contextlib.contextmanager
@@ -264,13 +269,20 @@ class Lease:
         if self._lost is not None and self._on_lost is not None and not stop.is_set():
             self._on_lost()
 
-    def _lose(self, why: str) -> None:
+    def _lose(self, why: str) -> NoReturn:
         self._lost = why
-        raise self._lost_error()
+        raise self._lost_error() from None
+
+    def _taken(self) -> str:
+        """Who has the batch now, where the log can be read at this moment."""
+        try:
+            return messages.lost_to(self.log.read(), self.run)
+        except (OSError, StateUnreadable):
+            return "the batch was taken over"
 
     def _lost_error(self) -> LeaseLost:
         return LeaseLost(
             f"run {self.run[:8]} lost its lease: {self._lost}",
             where=self.log.where,
-            hint="nothing more was landed; see who has the batch: ubunye leases list",
+            hint=f"nothing more was landed; see who has the batch: {self.log.typed('leases list')}",
         )

@@ -31,7 +31,8 @@ _OLDER_LEASE = r"leases/([^/]+/[^/]+/[^/]+)/([0-9a-f]{16})\.json\Z"
 class LeaseInfo:
     """One batch as its log says it is.
 
-    :param problem: why its log can't be read; the other fields but ``task`` and ``key`` are empty then.
+    :param problem: why its log can't be read; the other fields but ``task``, ``key`` and ``where`` are empty then.
+    :param where: the file that can't be read.
     :param verdict: whether the holder lives, None where nobody holds the batch.
     :param older: what an older Ubunye's lease of the batch says; empty for one that can't be read.
     """
@@ -42,6 +43,7 @@ class LeaseInfo:
     verdict: Verdict | None = None
     evidence: Evidence | None = None
     problem: str | None = None
+    where: str | None = None
     older: Mapping[str, Any] | None = None
 
     @property
@@ -56,6 +58,7 @@ class LeaseInfo:
         """The ids by which a person may mean this batch."""
         holder = [self.state.holder.run] if self.state.holder else []
         done = [self.state.finished.run] if self.state.finished else []
+        done += [self.state.history[-1].run] if self.state.history else []
         older = [str(self.older.get("run_id"))] if self.older else []
         return holder + [debt.run for debt in self.state.debts if debt.run] + done + older
 
@@ -84,7 +87,8 @@ def look(setting: Setting, task: str, key: str) -> LeaseInfo:
         if state.holder is None:
             return LeaseInfo(task, key, state)
     except (UbunyeError, OSError) as error:
-        return LeaseInfo(task, key, BatchState(), problem=str(error))
+        where = getattr(error, "where", None) or log.where
+        return LeaseInfo(task, key, BatchState(), problem=str(error), where=where)
     try:
         verdict, evidence = Watch(log, setting.owner, time.monotonic, setting.is_alive).look(state.holder)
     except OSError:
@@ -110,7 +114,7 @@ def find(setting: Setting, given: str) -> LeaseInfo:
     if len(wanted) < 4 or not all(c in "0123456789abcdef" for c in wanted):
         raise UsageError(
             f"{given[:60]!r} is no run id or batch key",
-            hint="ubunye leases list shows the ids; 8 digits will do",
+            hint=f"{setting.typed('leases list --all')} shows the ids; 8 digits will do",
         )
     found = [
         info
@@ -118,7 +122,11 @@ def find(setting: Setting, given: str) -> LeaseInfo:
         if info.key.startswith(wanted) or any(r.replace("-", "").startswith(wanted) for r in info.runs)
     ]
     if not found:
-        raise UsageError(f"no lease of {wanted[:32]} in {setting.store.where}", hint="ubunye leases list")
+        raise UsageError(
+            f"no batch in {setting.store.where} is held by, or was finished last by, run {wanted[:32]}, and none "
+            "has that key",
+            hint=f"{setting.typed('leases list --all')} shows every batch with its last run",
+        )
     if len(found) > 1:
         raise UsageError(
             f"{wanted} means {len(found)} batches: {', '.join(i.key for i in found)}; give more digits"
@@ -135,12 +143,13 @@ def release(setting: Setting, info: LeaseInfo, *, force: bool = False) -> str:
     :raises NotTakenBack: files could not be removed.
     """
     # Here, not above: looking at leases must not pay for what a takeover needs.
+    from airflow_provider_ubunye.core.leaving import leave
     from airflow_provider_ubunye.core.request import RELEASE, Request
     from airflow_provider_ubunye.core.settle import refuse_what_is_left
     from airflow_provider_ubunye.core.start import Start
 
     if info.problem is not None:
-        raise StateUnreadable(info.problem, where=setting.log(info.key, info.task).where)
+        raise StateUnreadable(info.problem, where=info.where)
     if info.older is not None and info.state.holder is None:
         raise UsageError(
             f"{info.task} {info.key}: this lease is an older Ubunye's, which does not say its variables",
@@ -158,17 +167,20 @@ def release(setting: Setting, info: LeaseInfo, *, force: bool = False) -> str:
             start.settle(lease)
             lease.append("released", {"outcome": "released", "debts": to_json(start.settled.left)})
             lease.log.prune(lease.state)
+    except BaseException:
+        leave(start.log, request.run)
+        raise
     finally:
         LIVE_RUNS.discard(request.run)
     refuse_what_is_left(start.settled, request.batch.label)
     if over is None:
-        return f"{request.batch.label}: {start.settled.removed} owed file(s) removed."
+        return f"{request.batch.label}: {messages.count(start.settled.removed, 'owed file')} removed."
     if lease.state.outcome_of(over) == "success":
         return f"{request.batch.label}: run {messages.who(over)} had committed; what it left is completed."
-    return (
-        f"{request.batch.label}: released from run {messages.who(over)}; {start.settled.removed} file(s) of it "
-        "were taken back."
-    )
+    taken = f"{messages.count(start.settled.removed, 'file')} taken back"
+    if start.shut_out:
+        return f"{request.batch.label}: shut out run {messages.who(over)}, which had not committed; {taken}."
+    return f"{request.batch.label}: released from run {messages.who(over)}, which is dead; {taken}."
 
 
 def batch_of(setting: Setting, info: LeaseInfo) -> Batch:

@@ -37,11 +37,13 @@ class BatchLog:
 
     :param store: where it lives.
     :param prefix: its folder: ``leases/<usecase>/<package>/<task>/<key>``.
+    :param shell: the options that name the store in the shell, for hints.
     """
 
-    def __init__(self, store: BatchStore, prefix: str) -> None:
+    def __init__(self, store: BatchStore, prefix: str, shell: str = "") -> None:
         self.store = store
         self.prefix = prefix
+        self._shell = shell
         self._seen: frozenset[int] = frozenset()
         self.siblings: frozenset[str] = frozenset()
         """Keys beside the log (``<key>.json``, ``<key>.finished.json``), as of the last look."""
@@ -49,6 +51,10 @@ class BatchLog:
     @property
     def where(self) -> str:
         return f"{self.store.where}/{self.prefix}"
+
+    def typed(self, command: str) -> str:
+        """A command about this store as a person types it."""
+        return f"ubunye {command} {self._shell}".rstrip()
 
     def entry_key(self, number: int) -> str:
         return f"{self.prefix}/{number:08d}.json"
@@ -126,7 +132,8 @@ class BatchLog:
             raise StoreBroken(
                 f"the state store stopped answering while {entry.kind!r} was recorded: {broken}",
                 where=self.where,
-                hint="see what the batch's log says, once it answers: ubunye leases show",
+                hint="see what the batch's log says, once it answers: "
+                + self.typed(f"leases show {entry.run[:8]}"),
             ) from broken
         if there is None:
             raise broken

@@ -122,7 +122,7 @@ class Older:
                     f"{self._request.batch.label} was begun under another spelling (key "
                     f"{posixpath.basename(log.prefix)}) and is not settled: run {messages.who(run)}",
                     where=log.where,
-                    hint=f"if that run is dead: ubunye leases release {messages.who(run)}",
+                    hint=f"if that run is dead: {log.typed(f'leases release {messages.who(run)}')}",
                 )
 
     def refuse_strangers(
@@ -148,7 +148,9 @@ class Older:
         """The refusal while an older Ubunye's run holds the batch, or can't be told dead yet."""
         for lease in [] if self._request.force else self._leases:
             document = lease.document
-            here = f"{self._setting.owner.host}|{self._setting.owner.pid_space}"
+            owner = self._setting.owner
+            # Nowhere, where pids mean nothing: an older lease does not say of which boot it is.
+            here = f"{owner.host}|{owner.pid_space}" if owner.boot else None
             pid, started = document.get("pid"), document.get("pid_started")
             beaten = ""
             if document.get("host") == here and isinstance(pid, int) and isinstance(started, str):
@@ -283,7 +285,11 @@ class Older:
         found = []
         for key, names in self._request.batch.other_keys():
             log = self._setting.log(key, self._request.batch.task)
-            found.append((log, log.read(), names))
+            state = log.read()
+            if names is not None and state.number and state.named_by != names:
+                # Some variables of this batch name another one, unless CONFIG.batch said so then.
+                continue
+            found.append((log, state, names))
         return found
 
     def _under_other_names(self) -> Finished | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from airflow_provider_ubunye.core.state import ROWS, Written
 
 
 @dataclass
@@ -23,3 +25,8 @@ class Outcome:
     replaced: int = 0
     over: str | None = None
     stopped: bool = False
+
+    def counted(self, written: Written) -> Written:
+        """The output with its rows beside its claims, where its writer says how many."""
+        rows = self.rows.get(written.name)
+        return written if rows is None else replace(written, detail={**written.detail, ROWS: rows})

@@ -11,13 +11,18 @@ from typing import Any
 from airflow_provider_ubunye.core.localdisk import LINUX
 
 
+_LARGEST = 2**63
+
+
 @dataclass(frozen=True)
 class Owner:
     """A process on a machine.
 
-    :param boot: changes with every start of the machine; empty when it can't be read.
+    :param boot: changes with every start of the machine; empty where it, or what the processes of this place
+        are, can't be read: then no pid means anything, and the heartbeat alone decides.
     :param pid_space: the pid namespace, so that a container with the same host name is another place.
-    :param started: the process' start: clock ticks since boot on Linux, else seconds since the epoch.
+    :param started: the process' start: clock ticks since boot on Linux, else seconds since the epoch; negative
+        when it can't be read.
     :param run: the run in that process that is meant; empty for whichever.
     """
 
@@ -30,8 +35,11 @@ class Owner:
     run: str = ""
 
     def same_place(self, other: Owner) -> bool:
-        """Whether a pid of the other means the same process here: same host, boot and pid namespace."""
-        return bool(self.boot) and (self.host, self.boot, self.pid_space) == (
+        """Whether a pid of the other means the same process here: same host, boot and pid namespace.
+
+        Never of an owner whose start is not known: it could not be told from a later one with its pid.
+        """
+        return bool(self.boot) and self.started >= 0 and (self.host, self.boot, self.pid_space) == (
             other.host,
             other.boot,
             other.pid_space,
@@ -47,13 +55,19 @@ class Owner:
         def text(name: str) -> str:
             return value[name] if isinstance(value.get(name), str) else ""
 
-        pid, started = value.get("pid"), value.get("started")
+        def number(name: str) -> float:
+            found = value.get(name)
+            known = isinstance(found, int | float) and not isinstance(found, bool)
+            # Comparing is safe where converting is not: JSON has integers that no float can hold.
+            return found if known and 0 <= found < _LARGEST else -1
+
+        pid = number("pid")
         return cls(
             host=text("host"),
             boot=text("boot"),
             pid_space=text("pid_space"),
-            pid=pid if isinstance(pid, int) and not isinstance(pid, bool) else -1,
-            started=float(started) if isinstance(started, int | float) else -1.0,
+            pid=pid if isinstance(pid, int) else -1,
+            started=float(number("started")),
             user=text("user"),
             run=text("run"),
         )
@@ -62,12 +76,13 @@ class Owner:
 def this_process() -> Owner:
     """Who the calling process is."""
     pid = os.getpid()
+    started = start_of(pid) if _sees_itself(pid) else None
     return Owner(
         host=_host(),
-        boot=_boot(),
+        boot="" if started is None else _boot(),
         pid_space=_pid_space(),
         pid=pid,
-        started=start_of(pid) or -1.0,
+        started=-1.0 if started is None else started,
         user=_user(),
     )
 
@@ -108,6 +123,25 @@ def is_alive(owner: Owner) -> bool:
     if owner.pid <= 0 or start_of(owner.pid) != owner.started:
         return False
     return owner.pid != os.getpid() or not owner.run or owner.run in LIVE_RUNS
+
+
+def _sees_itself(pid: int) -> bool:
+    """Whether the pids that this process can look up are those of its own pid namespace.
+
+    A new namespace without a ``/proc`` of its own (``unshare --pid --fork``, some containers) sees its parent's:
+    every pid in it is another process, or none.
+    """
+    if not LINUX:
+        return True
+    try:
+        if os.readlink("/proc/self") != str(pid):
+            return False
+        with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+            pids = [line.split()[1:] for line in file if line.startswith("NSpid:")]
+    except OSError:
+        return False
+    # A parent's /proc lists the pid in each namespace. The two may be equal by chance.
+    return all(len(found) == 1 for found in pids)
 
 
 @functools.cache

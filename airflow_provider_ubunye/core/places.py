@@ -26,9 +26,11 @@ class Places:
 
     :param usecase_dir: the use case folder; outputs beneath it are recorded relative to it, so that another
         mount point finds them. None where there is none.
+    :param home: tells this use case folder from others that share the state; None where none can.
     """
 
-    def __init__(self, usecase_dir: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, usecase_dir: str | os.PathLike[str] | None = None, home: str | None = None) -> None:
+        self.home = home
         self.usecase_dir = None if usecase_dir is None else os.path.realpath(usecase_dir)
 
     def place(self, path: str | os.PathLike[str]) -> Place:
@@ -45,7 +47,7 @@ class Places:
         if self.usecase_dir is not None:
             inside = os.path.relpath(full, self.usecase_dir) if _same_drive(full, self.usecase_dir) else ".."
             if inside != os.curdir and inside.split(os.sep)[0] != os.pardir:
-                return Place("usecase", inside.replace(os.sep, "/"))
+                return Place("usecase", inside.replace(os.sep, "/"), self.home)
         return Place("root", full.replace(os.sep, "/"))
 
     def path(self, place: Place) -> str:
@@ -59,6 +61,13 @@ class Places:
                     f"the output {place.path!r} is recorded below the use case folder, and none is given",
                     hint="run it from where the use case folder is known",
                 )
+            if place.home is not None and self.home is not None and place.home != self.home:
+                raise NotTakenBack(
+                    f"the output {place.path!r} was written below another use case folder than this one, which "
+                    "shares its state",
+                    hint="run the batch from the use case folder that wrote it; give outputs absolute paths "
+                    "where several share a state",
+                )
             if not is_plain(place.path):
                 raise NotTakenBack(f"the recorded output {place.path!r} leaves the use case folder")
             return posixpath.join(self.usecase_dir.replace(os.sep, "/"), place.path)
@@ -66,6 +75,20 @@ class Places:
         if not clean or "\0" in place.path or os.path.dirname(place.path) == place.path:
             raise NotTakenBack(f"the recorded output {place.path!r} is not a clean absolute path")
         return place.path
+
+
+def refuse_shared_ground(path: str, mode: str, replaces: bool, roots: Iterable[str]) -> None:
+    """Refuse an output where state or run records are, or whose overwrite would take them along.
+
+    :param replaces: whether the mode replaces what its folder holds. What lies in a hidden folder it leaves.
+    :raises UsageError: naming both.
+    """
+    for root in roots:
+        if path == root or path.startswith(root + "/"):
+            raise UsageError(f"the output {path} lies in {root}, which holds state or run records")
+        inside = root.removeprefix(path + "/")
+        if replaces and inside != root and not any(hidden(part, True) for part in inside.split("/")):
+            raise UsageError(f"the output {path} holds {root}, and mode {mode} would remove what is there")
 
 
 def _same_drive(a: str, b: str) -> bool:
@@ -90,7 +113,7 @@ def run_in(name: str) -> str | None:
     return found.group(1) if found else None
 
 
-def landed_name(staged: str, run: str) -> str:
+def landed_name(staged: str, run: str, tag: str = "") -> str:
     """The name under which a staged file lands: its own when it carries the run's id, else one that does.
 
     Spark's ``part-00007-<uuid>.c000.snappy.parquet`` becomes ``part-00007-<run>.c000.snappy.parquet``.
@@ -99,7 +122,7 @@ def landed_name(staged: str, run: str) -> str:
     if run_in(name) == run:
         return staged
     part = re.match(_SPARK_PART, name)
-    name = f"part-{part.group(1)}-{run}{part.group(2)}" if part else f"part-{run}-{name}"
+    name = f"part-{part.group(1)}-{run}{tag}{part.group(2)}" if part else f"part-{run}{tag}-{name}"
     return posixpath.join(folder, name)
 
 

@@ -67,6 +67,14 @@ class Receipt:
         self._record = self._record.ended(status, error, outputs=outputs)
         self._save()
 
+    def fail(self, error: BaseException, stopped: bool) -> None:
+        """Close the record of a run that did not commit.
+
+        :param stopped: whether it was asked to stop.
+        """
+        said = f"{type(error).__name__}: {error}" if isinstance(error, KeyboardInterrupt) else str(error)
+        self.end("interrupted" if stopped else "error", said.strip(": ") or type(error).__name__)
+
     def _save(self) -> bool:
         assert self._records is not None
         try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_ubunye.core.batch import belongs, new_run_id
 from airflow_provider_ubunye.core.decide import RELEASE, RERUN, RESUME, RUN, Decision, Policy, appends, decide
 from airflow_provider_ubunye.core.errors import UsageError
 from airflow_provider_ubunye.core.lease import DEFAULT_TTL, beat_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Request:
     """One run of one batch, as asked.
 
-    :param run: this run's id, 32 hex digits.
+    :param run: this run's id, 32 hex digits that are bound to the batch; made when left out.
     :param purpose: :data:`RUN`, :data:`RERUN`, :data:`RESUME` or :data:`RELEASE`.
     :param appends: whether an output appends; None when the outputs are not known yet, so that what the
         finished run did decides.
@@ -36,7 +36,7 @@ class Request:
     """
 
     batch: Batch
-    run: str = field(default_factory=lambda: uuid.uuid4().hex)
+    run: str = ""
     purpose: str = RUN
     appends: bool | None = None
     outputs: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
@@ -48,6 +48,8 @@ class Request:
     policy: Policy | None = None
 
     def __post_init__(self) -> None:
+        if not self.run:
+            object.__setattr__(self, "run", new_run_id(self.batch.key))
         if self.purpose in (RERUN, RESUME) and not self.batch.named:
             raise UsageError(
                 f"a {self.purpose} needs a named batch, and {self.batch.label} has neither a dt nor a variable",
@@ -57,6 +59,10 @@ class Request:
     def decide(self, finished: Finished | None) -> Decision:
         """What this request comes to, given the run that finished the batch."""
         return decide(finished, self.purpose, self.appends, self.policy)
+
+    def owns(self, run: str) -> bool:
+        """Whether a run id is of this batch, under whichever spelling."""
+        return belongs(run, [self.batch.key, *(key for key, _ in self.batch.other_keys())])
 
     @property
     def beat(self) -> float:

@@ -20,9 +20,10 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from airflow_provider_ubunye.core import messages
-from airflow_provider_ubunye.core.decide import Decision, appends
+from airflow_provider_ubunye.core import messages, replacing
+from airflow_provider_ubunye.core.decide import Decision, appends, stands
 from airflow_provider_ubunye.core.errors import (
+    LandingFailed,
     LeaseLost,
     MayRepeat,
     RunInterrupted,
@@ -32,15 +33,16 @@ from airflow_provider_ubunye.core.errors import (
 from airflow_provider_ubunye.core.interrupt import Interrupt
 from airflow_provider_ubunye.core.landing import FilesLanding, Staging
 from airflow_provider_ubunye.core.lease import Lease
+from airflow_provider_ubunye.core.leaving import leave
 from airflow_provider_ubunye.core.named import NamedLanding
 from airflow_provider_ubunye.core.outcome import Outcome
 from airflow_provider_ubunye.core.owner import LIVE_RUNS
+from airflow_provider_ubunye.core.places import refuse_shared_ground
 from airflow_provider_ubunye.core.receipt import Receipt
-from airflow_provider_ubunye.core.replacing import not_listed, say_what_is_replaced
 from airflow_provider_ubunye.core.request import Request, Setting
 from airflow_provider_ubunye.core.settle import settle, take_back
 from airflow_provider_ubunye.core.start import Start
-from airflow_provider_ubunye.core.state import UNFINISHED, Debt, Written, to_json
+from airflow_provider_ubunye.core.state import UNFINISHED, Debt, Place, Written, to_json
 from airflow_provider_ubunye.core.takeback import TakeBack
 
 logger = logging.getLogger("airflow_provider_ubunye")
@@ -61,28 +63,34 @@ def open_run(setting: Setting, request: Request) -> Run | None:
         for name, (mode, path, kind) in request.outputs.items()
         if kind == FilesLanding.kind
     }
+    run: Run | None = None
     try:
         lease = start.acquire(tuple(landing.written for landing in landings.values()))
-    except BaseException:
-        LIVE_RUNS.discard(request.run)
-        raise
-    if lease is None:
-        return None
-    run = Run(setting, request, start, lease, landings)
-    try:
+        if lease is None:
+            return None
+        run = Run(setting, request, start, lease, landings)
         run.beat()
         if not start.settle(lease):
             run.end()
             return None
         run.begin()
     except BaseException:
-        run.end()
+        if run is not None:
+            run.end()
+        # An interrupt may have come between the entry and the lease made of it.
+        leave(start.log, request.run)
+        LIVE_RUNS.discard(request.run)
         raise
     return run
 
 
 def files_landing(setting: Setting, request: Request, name: str, mode: str, path: str) -> FilesLanding:
-    """The landing of one output of a run."""
+    """The landing of one output of a run.
+
+    :raises UsageError: the output lies where state or run records are.
+    """
+    place = setting.places.place(path)
+    refuse_shared_ground(setting.places.path(place), mode, stands(mode), setting.roots)
     return FilesLanding(
         setting.disk,
         setting.places,
@@ -117,6 +125,7 @@ class Run:
         self._receipt = Receipt(setting, request)
         self._pid = os.getpid()
         self._replacing = False
+        self._left_alone: set[Place] = set()
         self._interrupt = Interrupt(type(self).__exit__.__code__)
 
     def beat(self) -> None:
@@ -130,12 +139,16 @@ class Run:
         self._receipt.begin()
         self._replacing = self.request.decide(self._start.finished) is Decision.REPLACE
         if self._replacing and self._start.finished is not None:
-            say_what_is_replaced(self._setting, self._start.finished, self._start.replaced())
+            replacing.say_what_is_replaced(self._setting, self._start.finished, self._start.replaced())
 
     def end(self) -> None:
-        """Stop beating. A lease that is still held is left to the next run, which settles it."""
-        self._alive.close()
-        LIVE_RUNS.discard(self.id)
+        """Stop beating. A lease that is still held is freed, and what it owes is left to the next run."""
+        try:
+            self._alive.close()
+            if self._lease.held:
+                leave(self._lease.log, self.id)
+        finally:
+            LIVE_RUNS.discard(self.id)
 
     def output(self, name: str, mode: str, path: str) -> Staging | None:
         """Announce an output of files and open its staging folder.
@@ -149,13 +162,15 @@ class Run:
         if not isinstance(landing, FilesLanding):
             landing = files_landing(self._setting, self.request, name, mode, path)
             if landing.skips():
-                self._skip(name)
+                self._skip(name, landing.written.place)
                 return None
             self._lease.append("writing", {"outputs": to_json([landing.written])})
         elif landing.skips():
-            self._skip(name)
+            self._skip(name, landing.written.place)
             return None
         self._lease.check()
+        beside = [o for o in self._landings.values() if o.written.place == landing.written.place]
+        landing.tag = f"-{len(beside)}" if beside else ""
         staging = landing.open()
         self._landings[name] = landing
         for line in landing.warnings:
@@ -186,10 +201,13 @@ class Run:
         replaces: list[Debt] = []
         for landing in files:
             written, listed = landing.claim()
-            claimed.append(written)
+            claimed.append(self.outcome.counted(written))
             replaces += listed
             for line in landing.warnings:
                 logger.warning("%s", line)
+        names = [(o.place, claim.final) for o in claimed for claim in o.claims]
+        if len(set(names)) != len(names):
+            raise LandingFailed("two outputs of the run would land files under one name")
         replaces += self._replaced_by_rerun(replaces)
         if claimed or replaces:
             self._lease.append("claimed", {"outputs": to_json(claimed), "replaces": to_json(replaces)})
@@ -199,6 +217,8 @@ class Run:
         for other in named:
             other.commit(self._lease)
         self._lease.append("done", {"named": self.request.batch.named})
+        if self.request.batch.named:
+            replacing.say_what_is_empty(self.outcome, claimed)
         self._finish()
 
     def fail(self, error: BaseException) -> UbunyeError | None:
@@ -207,6 +227,7 @@ class Run:
         :returns: the error to raise instead, where what happened says more than ``error`` does.
         """
         stopped = isinstance(error, KeyboardInterrupt | RunInterrupted)
+        whole = False
         kept = [o.written.name for o in self._landings.values() if isinstance(o, NamedLanding) and o.began]
         try:
             self._lease.end_doubt()
@@ -214,11 +235,12 @@ class Run:
                 self._finish()
                 return None
             settled = take_back(
-                self._setting, self._lease, [Debt(UNFINISHED, self.id, w) for w in self._own()]
+                self._setting, self.request, self._lease, [Debt(UNFINISHED, self.id, w) for w in self._own()]
             )
+            whole = not settled.left
             outcome = "interrupted" if stopped else "failed"
             # While the lease is held: whoever comes after a kill here still finds that the record may be open.
-            self._close_failed(error, stopped)
+            self._receipt.fail(error, stopped)
             self._lease.append("released", {"outcome": outcome, "debts": to_json(settled.left), "kept": kept})
             self._lease.log.prune(self._lease.state)
         except LeaseLost as lost:
@@ -233,7 +255,7 @@ class Run:
             logger.warning(
                 "Run %s could not take itself back: %s. The next run will.", messages.who(self.id), problem
             )
-            self._close_failed(error, stopped)
+            self._receipt.fail(error, stopped)
         if kept:
             return MayRepeat(
                 f"{self.request.batch.label} failed, and rows of it are in {', '.join(kept)}, which can't be "
@@ -241,7 +263,7 @@ class Run:
                 hint="look at what is there before you run the batch again: a rerun adds its rows again",
             )
         if isinstance(error, KeyboardInterrupt):
-            return RunInterrupted(f"{self.request.batch.label} was interrupted; what it wrote is taken back")
+            return messages.interrupted(self.request.batch.label, error, whole, self._replacing)
         return None
 
     def __enter__(self) -> Self:
@@ -255,11 +277,12 @@ class Run:
         if os.getpid() != self._pid:
             # A child that the user's code forked leaves the block too: the run is its parent's.
             return
-        error = self._interrupt.stop_listening() or error
         try:
+            error = self._interrupt.arrived() or error
             if error is None:
                 try:
-                    self.commit()
+                    with self._interrupt.passing():
+                        self.commit()
                     return
                 except BaseException as failed:  # noqa: BLE001 - taken back whatever it is, then raised
                     error = failed
@@ -273,9 +296,7 @@ class Run:
                 raise error
         finally:
             self.end()
-
-    def _close_failed(self, error: BaseException, stopped: bool) -> None:
-        self._receipt.end("interrupted" if stopped else "error", str(error) or type(error).__name__)
+            self.outcome.stopped |= self._interrupt.stop_listening() and self._succeeded()
 
     def _succeeded(self) -> bool:
         if self._lease.committed:
@@ -294,8 +315,8 @@ class Run:
                 return
             settled = settle(self._setting, self.request, self._lease)
             self.outcome.replaced = settled.removed
-            if self._lease.state.debts == () and (settled.removed or self._replacing):
-                logger.info("Replaced the batch: removed %d file(s) of the earlier run.", settled.removed)
+            earlier = self._start.finished if self._replacing else None
+            replacing.say_what_was_replaced(self._setting, settled, earlier)
             self._lease.log.prune(self._lease.state)
         except (UbunyeError, OSError) as error:
             logger.warning(
@@ -315,18 +336,20 @@ class Run:
             raise UsageError(f"the run has an output {name!r} already; give each output its own name")
         done = self._start.finished
         if done is not None and not self._replacing and appends(mode):
-            raise messages.finished(self.request.batch, done, [name], self._lease.log.where)
+            raise self._start.refusal([name])
 
-    def _skip(self, name: str) -> None:
-        logger.info("[SKIP] %s holds data already (mode ignore); kept as it is.", name)
+    def _skip(self, name: str, place: Place) -> None:
+        logger.info("[SKIP] %s", messages.left_alone(self.request.batch, name, self.id))
         self.outcome.skipped.append(name)
+        self._left_alone.add(place)
 
     def _replaced_by_rerun(self, listed: list[Debt]) -> list[Debt]:
         if not self._replacing:
             return []
         landings = [landing.written for landing in self._landings.values()]
-        earlier = self._start.replaced({o.name: o.mode for o in landings}, {o.place for o in landings})
-        return not_listed(earlier, listed)
+        standing = {o.place for o in landings if stands(o.mode)} | self._left_alone
+        earlier = self._start.replaced(standing, {o.place for o in landings})
+        return replacing.not_listed(earlier, listed)
 
     def _sweep_own_staging(self) -> None:
         """A run that lost its lease removes what only it can still be writing: its own staging folders."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -31,6 +33,7 @@ class Setting:
     :param records: where run records are; None where there are none.
     :param recording: whether this run keeps one.
     :param protected: False when the lease is turned off.
+    :param shell: the options that name the store in the shell, for hints; ``--state …`` by default.
     """
 
     store: BatchStore
@@ -43,7 +46,22 @@ class Setting:
     is_alive: Callable[[Owner], bool] = is_alive
     heartbeat: bool = True
     protected: bool = True
+    shell: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.shell:
+            object.__setattr__(self, "shell", f"--state {shlex.quote(self.store.where)}")
+
+    @property
+    def roots(self) -> list[str]:
+        """The folders that hold state and run records: real paths, with forward slashes."""
+        found = [getattr(self.store, "root", None), getattr(self.records, "root", None)]
+        return [os.path.realpath(root).replace(os.sep, "/") for root in found if root is not None]
 
     def log(self, batch_key: str, task: str) -> BatchLog:
         """The log of one batch."""
-        return BatchLog(self.store, f"leases/{task}/{batch_key}")
+        return BatchLog(self.store, f"leases/{task}/{batch_key}", self.shell)
+
+    def typed(self, command: str) -> str:
+        """A command about this store as a person types it."""
+        return f"ubunye {command} {self.shell}"

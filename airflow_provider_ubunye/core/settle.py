@@ -31,19 +31,29 @@ def settle(setting: Setting, request: Request, lease: Lease) -> Settled:
     state = lease.state
     assert state.holder is not None
     own = state.holder.phase == "done"
+    unnoted = []
     if state.finished is not None and (own or state.unclosed):
-        write_note(lease, request.batch, state.finished, setting.places)
+        try:
+            write_note(lease, request.batch, state.finished, setting.places)
+        except OSError as error:
+            # The log is the truth: what was replaced still goes, and the next run of the batch writes the note.
+            log.warning("The finished note could not be written: %s", error.strerror or error)
+            unnoted.append(state.finished.run)
     for run in state.unclosed:
         close_record(setting, request, run, state.outcome_of(run) == "success", by=lease.run)
-    settled = take_back(setting, lease, state.debts)
+    settled = take_back(setting, request, lease, state.debts)
     if own or state.debts or state.unclosed:
-        lease.append("finished" if own else "cleaned", {"debts": to_json(settled.left)})
+        body = {"debts": to_json(settled.left), "unclosed": unnoted}
+        lease.append("finished" if own else "cleaned", body)
     return settled
 
 
-def take_back(setting: Setting, lease: Lease, debts: tuple[Debt, ...] | list[Debt]) -> Settled:
+def take_back(
+    setting: Setting, request: Request, lease: Lease, debts: tuple[Debt, ...] | list[Debt]
+) -> Settled:
     """Settle debts without recording it; says what happened in the log."""
-    settled = TakeBack(setting.disk, setting.places, setting.staging_root, lease.check).settle(debts)
+    act = TakeBack(setting.disk, setting.places, setting.staging_root, lease.check, request.owns)
+    settled = act.settle(debts)
     for line in settled.warnings + settled.problems:
         log.warning("%s", line)
     for debt in settled.named:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 from airflow_provider_ubunye.core import messages
-from airflow_provider_ubunye.core.decide import Decision, appends
-from airflow_provider_ubunye.core.errors import StateUnreadable
+from airflow_provider_ubunye.core.decide import Decision, stands
+from airflow_provider_ubunye.core.errors import BatchFinished, StateUnreadable
 from airflow_provider_ubunye.core.judge import Verdict
 from airflow_provider_ubunye.core.lease import Lease, Watch
 from airflow_provider_ubunye.core.log import Superseded
 from airflow_provider_ubunye.core.older import Older
 from airflow_provider_ubunye.core.owner import LIVE_RUNS
 from airflow_provider_ubunye.core.places import is_run_id
-from airflow_provider_ubunye.core.request import Request, Setting
+from airflow_provider_ubunye.core.request import RELEASE, Request, Setting
 from airflow_provider_ubunye.core.settle import refuse_what_is_left, settle
+from airflow_provider_ubunye.core.specs import IGNORE
 from airflow_provider_ubunye.core.state import (
     REPLACED,
     BatchState,
@@ -56,6 +57,9 @@ class Start:
         self.imported: Finished | None = None
         self.settled = Settled()
         self._said = ""
+        self._waited_for: set[str] = set()
+        self.shut_out = False
+        """Whether the run that was taken over may still have been alive."""
 
     def look(self) -> tuple[BatchState, Decision]:
         """The batch as it is, and what the request comes to once nobody holds it. Writes nothing.
@@ -83,11 +87,11 @@ class Start:
         lost = 0
         while lost < _ACQUIRES:
             state, decision = self.look()
-            if state.holder is None and not state.debts and not self.older.has_lease():
+            if state.holder is None and not (state.debts or state.unclosed or self.older.has_lease()):
                 if decision in (Decision.REFUSE, Decision.SKIP):
                     self._tidy(state)
                 if decision is Decision.REFUSE:
-                    raise self._refusal()
+                    raise self.refusal()
                 if decision is Decision.SKIP:
                     return None
             if self._older_holds(end):
@@ -120,13 +124,13 @@ class Start:
         self.older.fence(lease)
         self.settled = settle(self._setting, self._request, lease)
         self.older.forget(lease)
-        if dead:
+        if dead and self._request.purpose != RELEASE:
             done = [run for run in dead if lease.state.outcome_of(run) == "success"]
             logger.info(
-                "Took over from run %s, which %s; %d file(s) removed.",
+                "Took over from run %s, which %s; %s removed.",
                 messages.who(dead[-1]),
                 "had committed the batch" if done else "died before it committed",
-                self.settled.removed,
+                messages.count(self.settled.removed, "file"),
             )
         if self.settled.left:
             self._release(lease, "refused")
@@ -135,7 +139,7 @@ class Start:
         decision = self._request.decide(self.finished)
         if decision is Decision.REFUSE:
             self._release(lease, "refused")
-            raise self._refusal()
+            raise self.refusal()
         if decision is Decision.SKIP:
             self._release(lease, "refused")
             return False
@@ -148,23 +152,32 @@ class Start:
                 self.log.prune(state)
 
     def replaced(
-        self, modes: Mapping[str, str] | None = None, places: Collection[Place] | None = None
+        self, standing: Collection[Place] | None = None, places: Collection[Place] | None = None
     ) -> list[Debt]:
-        """What a rerun removes once it has committed: all that the earlier run wrote, but in outputs that replace
-        themselves.
+        """What a rerun removes once it has committed: all that is there of the batch, but where this run itself
+        replaces what it finds, or leaves it alone.
 
-        :param modes: write modes by output, beside those known beforehand.
+        :param standing: those places; by default those of the outputs known beforehand.
         :param places: where this run's outputs are; by default as far as known beforehand.
         :raises NotTakenBack: something of it may not be removed. Asked before anything is written, so that a
             rerun can't succeed and leave the earlier rows beside its own.
         """
         assert self.finished is not None
-        known = {**{name: mode for name, (mode, _, _) in self._request.outputs.items()}, **(modes or {})}
-        outputs = [o for o in self.finished.outputs if o.claims and appends(known.get(o.name, o.mode))]
+        if standing is None:
+            known = [(mode, path) for mode, path, _ in self._request.outputs.values()]
+            standing = {
+                self._setting.places.place(path) for mode, path in known if stands(mode) or mode == IGNORE
+            }
+        outputs = [o for o in self.finished.outputs if o.claims and o.place not in standing]
         self.older.refuse_strangers(self.finished.run, outputs, places)
-        run = self.finished.run if is_run_id(self.finished.run) else OLDER_RUN
-        debts = [Debt(REPLACED, run, replace(o, folders=(), made=0), by=self._request.run) for o in outputs]
-        TakeBack(self._setting.disk, self._setting.places, self._setting.staging_root).refuse(debts)
+        debts = []
+        for output in outputs:
+            run = output.run or self.finished.run
+            owed = replace(output, folders=(), made=0, run=None)
+            debts.append(Debt(REPLACED, run if is_run_id(run) else OLDER_RUN, owed, by=self._request.run))
+        TakeBack(
+            self._setting.disk, self._setting.places, self._setting.staging_root, owns=self._request.owns
+        ).refuse(debts)
         return debts
 
     def _append(self, state: BatchState, announced: tuple[Written, ...]) -> Lease:
@@ -201,6 +214,7 @@ class Start:
         """Whether the holder is dead; waits as long as the request allows, or the judge needs to tell."""
         verdict, evidence = watch.look(holder)
         if self._request.force or verdict is Verdict.DEAD:
+            self.shut_out = verdict is not Verdict.DEAD
             return True
         now = time.monotonic()
         # A heartbeat that is too old is watched for as long as a caching client may be shown an old one.
@@ -211,6 +225,7 @@ class Start:
         if watching:
             self._say(f"Watching run {run} for {messages.seconds(evidence.watch)}: it shows no sign of life.")
         else:
+            self._waited_for.add(holder.run)
             self._say(
                 f"Waiting for run {run}, which is still running: {messages.seconds(end - now)} at most."
             )
@@ -224,9 +239,15 @@ class Start:
             self._said = what
             logger.info("%s", line)
 
-    def _refusal(self) -> Exception:
+    def refusal(self, appending: list[str] | None = None) -> BatchFinished:
+        """The refusal of the finished batch.
+
+        :param appending: the outputs that append; by default those known beforehand.
+        """
         assert self.finished is not None
-        return messages.finished(self._batch, self.finished, self._request.appending, self.log.where)
+        names = self._request.appending if appending is None else appending
+        waited = self.finished.run in self._waited_for
+        return messages.finished(self._batch, self.finished, names, self.log.where, waited=waited)
 
     def _release(self, lease: Lease, outcome: str) -> None:
         lease.append("released", {"outcome": outcome, "debts": to_json(self.settled.left)})

@@ -16,6 +16,9 @@ from airflow_provider_ubunye.core.errors import StateUnreadable
 HISTORY = 20
 """How many ended runs a state remembers."""
 
+ROWS = "rows"
+"""The key in an output's detail under which its number of rows stands, where its writer says it."""
+
 UNFINISHED = "unfinished"
 REPLACED = "replaced"
 
@@ -26,10 +29,13 @@ class Place:
 
     :param base: ``usecase`` for a path beneath the use case folder, else ``root``.
     :param path: the path from there, with forward slashes; absolute for ``root``.
+    :param home: which use case folder that is, where several may share the state; None where the state lies in
+        it.
     """
 
     base: str
     path: str
+    home: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,7 @@ class Written:
     :param made: how many trailing folders of the output's path this run makes.
     :param folders: partition folders that this run makes, outermost first.
     :param detail: what the kind alone understands.
+    :param run: the run that wrote it, where that is not the one it is listed under.
     """
 
     name: str
@@ -66,6 +73,7 @@ class Written:
     claims: tuple[Claim, ...] = ()
     folders: tuple[str, ...] = ()
     detail: Mapping[str, Any] = field(default_factory=dict)
+    run: str | None = None
 
 
 @dataclass(frozen=True)
@@ -237,11 +245,12 @@ class Reader:
             name=self.get(source, "name", str),
             kind=self.get(source, "kind", str),
             mode=self.get(source, "mode", str),
-            place=Place(base, self.get(place, "path", str)),
+            place=Place(base, self.get(place, "path", str), self.text_or_none(place, "home")),
             made=self.get(source, "made", int),
             claims=self.claims(source, "claims"),
             folders=self.texts(source, "folders"),
             detail=dict(self.get(source, "detail", dict)),
+            run=self.text_or_none(source, "run"),
         )
 
     def writtens(self, source: Any, name: str) -> tuple[Written, ...]:

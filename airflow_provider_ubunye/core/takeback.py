@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from airflow_provider_ubunye.core.disk import Disk
 from airflow_provider_ubunye.core.errors import NotTakenBack
 from airflow_provider_ubunye.core.landing import PROBE
+from airflow_provider_ubunye.core.messages import count
 from airflow_provider_ubunye.core.places import Places, folders_of, is_plain, is_run_id, run_in, staging_name
 from airflow_provider_ubunye.core.state import UNFINISHED, Claim, Debt
 
@@ -36,6 +37,7 @@ class Settled:
     """What became of some debts.
 
     :ivar removed: files that were there and are gone now.
+    :ivar counts: the same for each debt.
     :ivar missing: files that were not there any more.
     :ivar left: what could not be removed, and is still owed.
     :ivar problems: why, one sentence each.
@@ -44,6 +46,7 @@ class Settled:
     """
 
     removed: int = 0
+    counts: list[tuple[Debt, int]] = field(default_factory=list)
     missing: int = 0
     left: list[Debt] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -56,12 +59,19 @@ class TakeBack:
 
     :param staging_root: the state folder's ``staging``, None when the state is not on a disk.
     :param check: raises when the run that settles must not go on.
+    :param owns: whether a run id is of the batch whose debts these are.
     """
 
     def __init__(
-        self, disk: Disk, places: Places, staging_root: str | None, check: Callable[[], None] = lambda: None
+        self,
+        disk: Disk,
+        places: Places,
+        staging_root: str | None,
+        check: Callable[[], None] = lambda: None,
+        owns: Callable[[str], bool] = is_run_id,
     ) -> None:
         self._disk = disk
+        self._owns = owns
         self._places = places
         self._root = staging_root
         self._check = check
@@ -70,11 +80,18 @@ class TakeBack:
         """Settle each debt, or say why not. A debt that is refused changes nothing."""
         settled = Settled()
         for debt in debts:
+            before = settled.removed
             try:
                 self._settle(debt, settled)
             except NotTakenBack as error:
                 settled.left.append(debt)
                 settled.problems.append(error.what)
+            except OSError as error:
+                settled.left.append(debt)
+                settled.problems.append(
+                    f"the output {debt.output.name} can't be looked at: {error.strerror or error}"
+                )
+            settled.counts.append((debt, settled.removed - before))
         return settled
 
     def refuse(self, debts: Iterable[Debt]) -> None:
@@ -124,21 +141,23 @@ class TakeBack:
             and not self._remove_tree(staging, settled)
         ]
         if self._root is not None and debt.run is not None and is_run_id(debt.run):
-            self._disk.remove_folder(posixpath.join(self._root, staging_name(debt.run) + PROBE))
+            self._tidy(posixpath.join(self._root, staging_name(debt.run) + PROBE))
         self._remove_empty(path, debt.output.folders)
         if left or owed:
             settled.left.append(replace(debt, output=replace(debt.output, claims=tuple(left))))
             return
         at = path
         for _ in range(debt.output.made):
-            if not self._disk.remove_folder(at):
+            if not self._tidy(at):
                 break
             at = posixpath.dirname(at)
 
     def _remove_replaced(self, debt: Debt, path: str, settled: Settled) -> None:
         if debt.run is None and not any(self._disk.look(f"{path}/{name}") for name in debt.proof):
+            many = len(debt.output.claims)
+            verb = "stays" if many == 1 else "stay"
             settled.warnings.append(
-                f"{len(debt.output.claims)} replaced file(s) of {path} stay: nothing there shows that run "
+                f"{count(many, 'replaced file')} of {path} {verb}: nothing there shows that run "
                 f"{(debt.by or '?')[:8]} landed in it"
             )
             return
@@ -169,6 +188,8 @@ class TakeBack:
     def _refuse_odd_names(self, debt: Debt, path: str) -> None:
         if debt.run is not None and debt.run != OLDER_RUN and not is_run_id(debt.run):
             raise NotTakenBack(f"the log names the run {debt.run[:40]!r}, which is no run id")
+        if debt.run is not None and is_run_id(debt.run) and not self._owns(debt.run):
+            raise NotTakenBack(f"the log names run {debt.run[:8]}, which is no run of this batch")
         if not is_plain(debt.output.name) or "/" in debt.output.name:
             raise NotTakenBack(f"the log names the output {debt.output.name[:80]!r}")
         for name in {*debt.output.folders, *(n for c in debt.output.claims for n in (c.final, c.staged))}:
@@ -230,7 +251,14 @@ class TakeBack:
 
     def _remove_empty(self, path: str, folders: Iterable[str]) -> None:
         for folder in reversed(folders_of(f"{folder}/" for folder in folders)):
-            self._disk.remove_folder(f"{path}/{folder}")
+            self._tidy(f"{path}/{folder}")
+
+    def _tidy(self, folder: str) -> bool:
+        """Remove a folder if it is empty. What can't be tidied is nobody's loss, and nothing owed."""
+        try:
+            return self._disk.remove_folder(folder)
+        except OSError:
+            return False
 
     def _remove_tree(self, root: str, settled: Settled) -> bool:
         """Remove a run's own staging folder.

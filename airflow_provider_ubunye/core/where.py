@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from airflow_provider_ubunye.core.errors import UsageError
 from airflow_provider_ubunye.core.places import Places
 from airflow_provider_ubunye.core.setting import Setting
-from airflow_provider_ubunye.core.store import FileStore, MemoryStore, open_store
+from airflow_provider_ubunye.core.store import BatchStore, FileStore, MemoryStore, open_store
 from airflow_provider_ubunye.core.timespan import span
 
 if TYPE_CHECKING:
+    from airflow_provider_ubunye.core.batch import Batch
     from airflow_provider_ubunye.core.records import FileRecords
 
 STATE = "UBUNYE_STATE"
@@ -38,7 +40,36 @@ def state_uri(
         return os.path.join(os.path.abspath(usecase_dir), STATE_FOLDER)
     raise UsageError(
         "nothing says where the state of batches is kept",
-        hint=f"give state= or usecase_dir= (in the shell --state or -d), or set {STATE}",
+        hint=f"give -d or --state (usecase_dir= or state= in Python), or set {STATE}",
+    )
+
+
+def shell_of(
+    usecase_dir: str | os.PathLike[str] | None,
+    state: str | os.PathLike[str] | None,
+    environ: Mapping[str, str] = os.environ,
+) -> str:
+    """The options that name the same state store in any shell; parameters as :func:`state_uri`."""
+    state = environ.get(STATE) if state is None else state
+    if state:
+        return f"--state {shlex.quote(os.fspath(state))}"
+    return "" if usecase_dir is None else f"-d {shlex.quote(os.fspath(usecase_dir))}"
+
+
+def other_state(usecase_dir: str | os.PathLike[str], setting: Setting, batch: Batch) -> str | None:
+    """A warning where the use case folder keeps a log or note of the batch too, beside the store that is used.
+
+    :returns: the sentence; None where there is none, or where that store is the one that is used.
+    """
+    here = os.path.join(os.path.abspath(usecase_dir), STATE_FOLDER)
+    log = os.path.join(here, "leases", *batch.task.split("/"), batch.key)
+    if not setting.protected or os.path.realpath(here) == os.path.realpath(setting.store.where):
+        return None
+    if not os.path.isdir(log) and not os.path.exists(f"{log}.finished.json"):
+        return None
+    return (
+        f"the state used is {setting.store.where}, but {here} knows this batch too: what its runs did is not "
+        "looked at"
     )
 
 
@@ -59,7 +90,6 @@ def setting_for(
     :param looking: only look: the store is not tested, nothing is made in it, and nothing may be run.
     :raises UsageError: nothing names a store. :raises StoreUnusable: it can't be used; nothing may run then.
     """
-    places = Places(usecase_dir)
     recording = lineage or lineage_dir is not None
     records = _records(usecase_dir, recording, lineage_dir)
     if _lease_is_off(environ):
@@ -68,12 +98,29 @@ def setting_for(
         logging.getLogger("airflow_provider_ubunye").warning(
             "%s is off: this run has no lease, is not refused and is not taken back.", LEASE
         )
+        places = Places(usecase_dir)
         return Setting(
             MemoryStore(), places, records=records, recording=recording, heartbeat=False, protected=False
         )
     store = open_store(state_uri(usecase_dir, state, environ), testing=not looking)
+    places = Places(usecase_dir, _home(usecase_dir, store))
     staging = os.path.join(store.root, "staging") if isinstance(store, FileStore) else None
-    return Setting(store, places, staging_root=staging, records=records, recording=recording)
+    shell = shell_of(usecase_dir, state, environ)
+    return Setting(store, places, staging_root=staging, records=records, recording=recording, shell=shell)
+
+
+def _home(usecase_dir: str | os.PathLike[str] | None, store: BatchStore) -> str | None:
+    """What tells a use case folder from others that share its state: its number on its disk.
+
+    The same through every mount of that disk. Where the state lies in the folder itself nobody else shares it,
+    and both may move together.
+    """
+    if usecase_dir is None or not os.path.isdir(usecase_dir):
+        return None
+    inside = os.path.realpath(usecase_dir) + os.sep
+    if isinstance(store, FileStore) and (os.path.realpath(store.root) + os.sep).startswith(inside):
+        return None
+    return str(os.stat(usecase_dir).st_ino)
 
 
 def _lease_is_off(environ: Mapping[str, str]) -> bool:

@@ -27,6 +27,13 @@ def handler() -> Iterator[None]:
     assert signal.getsignal(signal.SIGINT) == before, "what was there is put back"
 
 
+def ended(interrupt: Interrupt) -> KeyboardInterrupt | None:
+    """The block and the run have ended: the heartbeat's interrupt that came too late for the block."""
+    arrived = interrupt.arrived()
+    assert not interrupt.stop_listening()
+    return arrived
+
+
 def spin() -> None:
     for _ in range(1000):
         pass
@@ -39,7 +46,7 @@ def test_the_users_code_is_interrupted_once() -> None:
         _send(interrupt)
     interrupt.send()
     spin()
-    assert interrupt.stop_listening() is None
+    assert ended(interrupt) is None
 
 
 def _send(interrupt: Interrupt) -> None:
@@ -51,7 +58,7 @@ def test_nothing_is_sent_before_the_block_and_after_it() -> None:
     interrupt = Interrupt(end.__code__)
     interrupt.send()
     interrupt.listen()
-    assert interrupt.stop_listening() is None
+    assert ended(interrupt) is None
     interrupt.send()
     spin()
 
@@ -61,7 +68,7 @@ def test_what_comes_while_the_block_ends_is_only_noted() -> None:
     interrupt.listen()
     interrupt._sent = True
     end()
-    assert isinstance(interrupt.stop_listening(), KeyboardInterrupt)
+    assert isinstance(ended(interrupt), KeyboardInterrupt)
 
 
 def test_a_signal_of_others_goes_to_the_handler_that_was_there() -> None:
@@ -70,6 +77,33 @@ def test_a_signal_of_others_goes_to_the_handler_that_was_there() -> None:
     with pytest.raises(KeyboardInterrupt):
         _kill()
     interrupt.stop_listening()
+
+
+def ending() -> None:
+    """Stands for the function that ends the block while it takes back or settles."""
+    _kill()
+
+
+def committing(interrupt: Interrupt) -> None:
+    """Stands for the same function while it commits."""
+    with interrupt.passing():
+        _kill()
+
+
+def test_a_persons_interrupt_while_the_run_takes_itself_back_is_only_noted() -> None:
+    interrupt = Interrupt(ending.__code__)
+    interrupt.listen()
+    ending()
+    assert interrupt.arrived() is None
+    assert interrupt.stop_listening()
+
+
+def test_a_persons_interrupt_while_the_run_commits_goes_through() -> None:
+    interrupt = Interrupt(committing.__code__)
+    interrupt.listen()
+    with pytest.raises(KeyboardInterrupt):
+        committing(interrupt)
+    assert ended(interrupt) is None
 
 
 def _kill() -> None:
@@ -102,7 +136,7 @@ def test_a_handler_that_is_not_pythons_is_left_alone(
         interrupt.listen()
         interrupt.send()
         spin()
-        assert interrupt.stop_listening() is None
+        assert ended(interrupt) is None
 
 
 def test_a_handler_that_the_users_code_sets_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +159,7 @@ def test_another_thread_is_never_interrupted() -> None:
         interrupt = Interrupt(end.__code__)
         interrupt.listen()
         interrupt.send()
-        results.append(interrupt.stop_listening())
+        results.append(ended(interrupt))
 
     thread = threading.Thread(target=go)
     thread.start()

@@ -473,7 +473,7 @@ def test_an_empty_overwrite_by_a_writer_that_leaves_no_file_keeps_what_is_there_
     shop.run({"": "old"}, mode="overwrite")
     shop.run({}, mode="overwrite")
     assert shop.rows() == ["old"]
-    assert "stay: nothing there shows" in caplog.text
+    assert "stays: nothing there shows" in caplog.text
 
 
 def test_two_batches_append_to_one_folder_in_every_order(shop: Shop) -> None:

@@ -173,7 +173,7 @@ def test_the_thread_notices_a_takeover(log: BatchLog) -> None:
     with lease.kept_alive():
         take(BatchLog(FileStore(log.store.where), log.prefix), OTHER)
         assert called.wait(10)
-    with pytest.raises(LeaseLost, match="taken over"):
+    with pytest.raises(LeaseLost, match=r"run bbbbbbbb took the batch over"):
         lease.check()
 
 
@@ -544,7 +544,7 @@ def test_doubt_ends_with_the_entry_that_arrives_while_its_number_is_taken(log: B
 def test_doubt_ends_with_a_takeover(log: BatchLog) -> None:
     _, lease, _ = in_doubt(log)
     take(BatchLog(log.store, log.prefix), OTHER)
-    with pytest.raises(LeaseLost, match="taken over"):
+    with pytest.raises(LeaseLost, match=r"run bbbbbbbb took the batch over"):
         lease.end_doubt()
     assert not lease.committed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import logging
 import os
 from collections.abc import Callable
 from typing import Any
@@ -85,7 +86,7 @@ def test_a_batch_is_found_by_the_id_that_a_refusal_prints(shop: Shop) -> None:
         ("abc", "no run id"),
         ("", "no run id"),
         ("../x", "no run id"),
-        ("0" * 8, "no lease of"),
+        ("0" * 8, "held by, or was finished last by, run 00000000"),
     ):
         with pytest.raises(UsageError, match=says):
             find(shop.setting(), given)
@@ -105,7 +106,7 @@ def test_releasing_a_dead_run_takes_its_claims_back(shop: Shop) -> None:
     dead = shop.die(entry(shop, 3), {"": "dead"})
     assert shop.rows() == ["dead"]
     said = release(shop.setting(), find(shop.setting(), dead[:8]))
-    assert said == f"{shop.batch().label}: released from run {dead[:8]}; 1 file(s) of it were taken back."
+    assert said == f"{shop.batch().label}: released from run {dead[:8]}, which is dead; 1 file taken back."
     assert (shop.rows(), shop.debris()) == ([], [])
     info = look(shop.setting(), TASK, shop.batch().key)
     assert not info.open
@@ -122,17 +123,22 @@ def test_releasing_a_run_that_had_committed_completes_it(shop: Shop) -> None:
         shop.run()
 
 
-def test_a_live_run_is_released_by_force_alone_and_fenced(shop: Shop) -> None:
+def test_a_live_run_is_released_by_force_alone_and_fenced(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
     """Field case 37."""
 
     def free(run: Run) -> None:
         info = find(shop.setting(), run.id[:8])
         with pytest.raises(RunLeaseHeld, match="still running"):
             release(shop.setting(), info)
-        assert "released from run" in release(shop.setting(), info, force=True)
+        said = release(shop.setting(), info, force=True)
+        assert said.endswith(f"shut out run {run.id[:8]}, which had not committed; 0 files taken back.")
 
-    with pytest.raises(LeaseLost):
+    caplog.set_level(logging.INFO)
+    with pytest.raises(LeaseLost, match="lost its lease: it was released by hand"):
         shop.run({"": "fenced"}, meanwhile=free)
+    assert "died before it committed" not in caplog.text
     assert (shop.rows(), shop.debris()) == ([], [])
 
 
@@ -152,7 +158,7 @@ def test_what_a_batch_owes_is_removed_by_a_release_once_it_can_be(shop: Shop) ->
     (info,) = leases(setting)
     assert (info.open, info.state.holder) == (True, None)
     assert info.runs[0] == info.state.debts[0].run
-    assert release(setting, info).endswith("1 owed file(s) removed.")
+    assert release(setting, info).endswith("1 owed file removed.")
     assert shop.rows() == []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ubunye.core.disk import LocalDisk
-from airflow_provider_ubunye.core.listing import data_files, markers, replaceable
+from airflow_provider_ubunye.core.listing import data_files, replaceable, walk
 from airflow_provider_ubunye.core.places import staging_name
 from airflow_provider_ubunye.core.testing import intercepted
 
@@ -96,7 +96,7 @@ def test_the_files_of_a_run_whose_marker_stands_stay(out: Path) -> None:
     assert len(warnings) == 1
     assert A[:8] in warnings[0]
     assert staging_name(A) in warnings[0]
-    assert markers(DISK, str(out)) == {staging_name(A)}
+    assert walk(DISK, str(out)).markers == {staging_name(A)}
 
 
 def between(out: Path, act: str, do: Callable[[], None]) -> Any:
@@ -125,11 +125,11 @@ def test_a_run_seen_half_landed_and_without_its_marker_stays_whole(out: Path) ->
 def test_a_foreign_file_that_changes_meanwhile_stays(out: Path) -> None:
     put(out, "foreign.csv", "1")
     put(out, "still.csv", "1")
-    disk = between(out, "names", lambda: put(out, "foreign.csv", "22"))
+    disk = between(out, "list_folder", lambda: put(out, "foreign.csv", "22"))
     assert names(out, disk=disk)[0] == ["still.csv"]
 
 
 def test_a_run_that_comes_after_the_first_look_is_not_seen(out: Path) -> None:
     put(out, f"part-0-{B}.csv")
-    disk = between(out, "names", lambda: put(out, f"part-0-{A}.csv"))
+    disk = between(out, "list_folder", lambda: put(out, f"part-0-{A}.csv"))
     assert names(out, disk=disk) == ([f"part-0-{B}.csv"], [])

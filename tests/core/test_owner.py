@@ -111,6 +111,61 @@ def test_a_live_run_in_another_pid_namespace_is_never_taken_over(shop: Shop) -> 
     assert shop.rows() == ["inside"]
 
 
+INSIDE_ANOTHER_PROC = """
+import sys
+from pathlib import Path
+from airflow_provider_ubunye.core.errors import RunLeaseHeld
+from airflow_provider_ubunye.core.owner import this_process
+from tests.core.kit import Shop
+
+shop = Shop(Path(sys.argv[1]))
+
+def second(run):
+    me = this_process()
+    assert (me.boot, me.started) == ("", -1.0), me
+    try:
+        Shop(Path(sys.argv[1])).run({"": "second"})
+    except RunLeaseHeld as error:
+        print(error.what)
+
+shop.run({"": "inside"}, meanwhile=second)
+"""
+
+
+@pytest.mark.debian
+def test_where_proc_is_another_namespaces_a_live_run_is_not_judged_by_it(shop: Shop) -> None:
+    """A container that kept its parent's ``/proc``: every pid in it is somebody else, or nobody."""
+    root = str(Path(__file__).parents[2])
+    call = ["unshare", "--pid", "--fork", sys.executable, "-c", INSIDE_ANOTHER_PROC, str(shop.root)]
+    done = subprocess.run(call, cwd=root, capture_output=True, text=True, check=True)
+    assert "is still running" in done.stdout
+    assert "last heartbeat" in done.stdout
+    assert shop.rows() == ["inside"]
+
+
+def test_a_proc_that_lists_this_process_under_two_pids_is_a_parents(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The pid inside may by chance be the one outside."""
+    status = tmp_path / "status"
+    status.write_text(f"Name:\tpython\nNSpid:\t{os.getpid()}\t{os.getpid()}\n")
+    real = builtins.open
+
+    def stand_in(file: Any, *args: Any, **how: Any) -> Any:
+        return real(status if file == "/proc/self/status" else file, *args, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "open", stand_in)
+        assert this_process().boot == ""
+    assert this_process().boot
+
+
+def test_an_owner_whose_start_is_not_known_is_never_judged_by_its_pid(shop: Shop) -> None:
+    shop.die("rename", owner=dataclasses.replace(this_process(), started=-1.0))
+    with pytest.raises(RunLeaseHeld, match="last heartbeat"):
+        shop.run()
+
+
 def test_a_process_ends(child: subprocess.Popen[bytes]) -> None:
     there = owner_of(child.pid)
     assert is_alive(there)
@@ -153,6 +208,9 @@ def test_an_owner_survives_json_and_a_damaged_one_is_no_process() -> None:
     damaged: dict[str, Any] = {"host": 1, "pid": True, "started": "x"}
     assert Owner.from_json(damaged) == Owner("", "", "", -1, -1.0)
     assert not is_alive(Owner.from_json(damaged))
+    huge = {"pid": 10**30, "started": 10**400}
+    assert Owner.from_json(huge) == Owner("", "", "", -1, -1.0)
+    assert Owner.from_json({"pid": 1.5, "started": float("nan")}) == Owner("", "", "", -1, -1.0)
     assert not is_alive(dead_owner())
 
 

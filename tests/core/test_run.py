@@ -141,7 +141,7 @@ def test_errorifexists_and_ignore(shop: Shop, caplog: pytest.LogCaptureFixture, 
         go("errorifexists", "1", "errorifexists")
     skipped = go("ignore", "2", "ignore")
     assert (skipped.skipped, skipped.files) == (["ignore"], {})
-    assert "[SKIP] ignore holds data already" in caplog.text
+    assert "dt=2: ignore holds data already (mode ignore); kept as it is (run" in caplog.text
     assert (shop.rows("errorifexists"), shop.rows("ignore")) == (["1"], ["1"])
     assert shop.debris() == []
 
@@ -168,12 +168,72 @@ def test_a_rerun_says_before_what_it_found_and_misses_and_after_what_it_removed(
     done = shop.run({"a=1": "new"}, purpose=RERUN)
     assert done is not None
     assert (
-        f"--rerun: replacing the batch written by run {first.run[:8]} (finished {read_at(caplog)}); its 2 file(s) "
-        "are removed once this run succeeds, 1 are no longer there." in caplog.text
+        f"--rerun: replacing the batch written by run {first.run[:8]} (finished {read_at(caplog)}); its 2 files "
+        "are removed once this run succeeds." in caplog.text
     )
-    assert "Replaced the batch: removed 2 file(s) of the earlier run." in caplog.text
+    (warned,) = warnings(caplog)
+    assert warned.startswith(f"--rerun: 1 file of run {first.run[:8]} is no longer there.")
+    assert warned.endswith(f"its rows stand twice once this run has finished: check {shop.path()}")
+    assert f"Replaced the batch: removed 2 files of run {first.run[:8]}." in caplog.text
+    assert "Overwrote" not in caplog.text
     assert (done.replaced, shop.rows()) == (2, ["new"])
     assert not (shop.path() / "a=2").exists()
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+
+
+def test_an_overwrite_says_that_it_overwrote_and_a_rerun_what_it_replaced(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    outputs = several(shop, a="append", b="overwrite")
+
+    def go(text: str, **how: Any) -> str:
+        caplog.clear()
+        run = open_run(shop.setting(), shop.request(outputs=outputs, **how))
+        assert run is not None
+        with run:
+            for name, (mode, path, _) in outputs.items():
+                write(run.output(name, mode, path), {"": text})
+        return run.id
+
+    first = go("1")
+    assert "removed" not in caplog.text
+    go("2", batch=shop.batch("2026-11-02"))
+    assert f"Overwrote b: removed 1 file that stood in {shop.path('b')}." in caplog.text
+    assert "Replaced" not in caplog.text
+    go("3", purpose=RERUN)
+    assert f"Overwrote b: removed 1 file that stood in {shop.path('b')}." in caplog.text
+    assert f"Replaced the batch: removed 1 file of run {first[:8]}." in caplog.text
+    assert (shop.rows("a"), shop.rows("b")) == (["2", "3"], ["3"])
+
+
+@pytest.mark.parametrize(("folders", "rows"), [({}, None), ({}, 0), ({"": ""}, 0)])
+def test_a_batch_without_rows_counts_as_finished_and_says_so(
+    shop: Shop, caplog: pytest.LogCaptureFixture, folders: dict[str, str], rows: int | None
+) -> None:
+    """An engine may leave a file that holds no rows: what it says of its rows counts."""
+
+    def tell(run: Run) -> None:
+        if rows is not None:
+            run.outcome.rows["orders"] = rows
+
+    shop.run(folders, meanwhile=tell)
+    assert warnings(caplog) == [
+        "orders: 0 rows were written; the batch counts as finished: when the data comes, run it with --rerun"
+    ]
+    with pytest.raises(BatchFinished, match=r"already finished this batch with no rows \(run") as error:
+        shop.run({"": "1"})
+    assert "twice" not in error.value.what
+    assert "--rerun" in str(error.value.hint)
+    caplog.clear()
+    shop.run({"": "1"}, purpose=RERUN)
+    assert warnings(caplog) == []
+    shop.run({}, mode="overwrite", batch=shop.batch("2026-11-02"))
+    shop.run({}, batch=shop.batch(None))
+    assert not any("0 rows" in line for line in warnings(caplog))
 
 
 def read_at(caplog: pytest.LogCaptureFixture) -> str:
@@ -186,8 +246,9 @@ def test_a_rerun_that_finds_nothing_says_so_and_appends(shop: Shop, caplog: pyte
     shop.run({"": "1"})
     (shop.path() / shop.files()[0]).rename(shop.path() / "compacted.csv")
     shop.run({"": "2"}, purpose=RERUN)
-    assert "its 0 file(s) are removed once this run succeeds, 1 are no longer there" in caplog.text
-    assert "removed 0 file(s)" in caplog.text
+    assert "its 0 files are removed once this run succeeds." in caplog.text
+    assert "1 file of run" in warnings(caplog)[0]
+    assert "removed 0 files of run" in caplog.text
     assert shop.rows() == ["1", "2"]
 
 
@@ -255,11 +316,40 @@ def test_ctrl_c_is_an_interrupted_run_that_is_taken_back(shop: Shop) -> None:
     def interrupt(run: Run) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(RunInterrupted, match="was interrupted; what it wrote is taken back") as error:
+    with pytest.raises(RunInterrupted, match="was interrupted; what it wrote is taken back; run it") as error:
         shop.run(meanwhile=interrupt)
     assert error.value.exit_code == 4
     assert read(shop).history[-1].outcome == "interrupted"
     assert (shop.files(), shop.debris()) == ([], [])
+
+
+def test_an_interrupted_rerun_names_the_signal_and_says_that_the_earlier_batch_stands(shop: Shop) -> None:
+    def interrupt(run: Run) -> None:
+        raise KeyboardInterrupt("SIGTERM")
+
+    shop.run({"": "old"})
+    with pytest.raises(
+        RunInterrupted,
+        match="by SIGTERM; what it wrote is taken back, and the earlier batch stands; run it again",
+    ):
+        shop.run({"": "new"}, purpose=RERUN, meanwhile=interrupt)
+    assert shop.rows() == ["old"]
+
+
+def test_an_interrupted_run_that_can_not_take_itself_back_says_who_will(shop: Shop) -> None:
+    def refuse(name: str, args: tuple[Any, ...], real: Callable[[], Any]) -> Any:
+        if name == "remove" and "part-" in str(args[0]):
+            raise PermissionError(errno.EACCES, "in use", args[0])
+        return real()
+
+    def interrupt(run: Run) -> None:
+        raise KeyboardInterrupt
+
+    setting = dataclasses.replace(shop.setting(), disk=intercepted(LocalDisk(), refuse))
+    with pytest.raises(RunInterrupted, match="was interrupted; the next run takes back what it wrote"):
+        shop.run({"": "1"}, setting=setting, meanwhile=interrupt)
+    shop.run({"": "2"})
+    assert (shop.rows(), shop.debris()) == (["2"], [])
 
 
 def test_an_interrupt_after_done_is_a_success_that_says_it_was_stopped(
@@ -293,7 +383,7 @@ def test_what_remains_after_done_may_fail_and_is_left_to_the_next(
 
     done = shop.run({"": "1"}, setting=shop.setting(store=intercepted(shop.store(), refuse)))
     assert done is not None
-    assert "what remains to do is left to the next run" in caplog.text
+    assert "The finished note could not be written: No space left on device" in caplog.text
     assert not shop.note().exists()
     with pytest.raises(BatchFinished):
         shop.run()
@@ -635,4 +725,4 @@ def test_an_overwrite_names_the_live_run_whose_files_it_leaves(
     (shop.path() / f"part-00000-{other}.csv").write_text("landing")
     shop.run({"": "1"}, mode="overwrite")
     assert shop.rows() == ["1", "landing"]
-    assert "1 file(s) of run bbbbbbbb" in caplog.text
+    assert "1 file of run bbbbbbbb" in caplog.text

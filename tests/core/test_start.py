@@ -141,7 +141,7 @@ def test_a_run_that_died_before_done_is_taken_back_at_once(
     assert done.over == dead
     assert (shop.rows(), shop.debris()) == (["1"], [])
     assert not (shop.path() / "a=1").exists()
-    assert f"Took over from run {dead[:8]}, which died before it committed; 2 file(s) removed." in caplog.text
+    assert f"Took over from run {dead[:8]}, which died before it committed; 2 files removed." in caplog.text
 
 
 def test_a_run_that_died_after_done_is_finished_and_the_batch_refused(
@@ -385,6 +385,7 @@ def test_a_batch_held_or_owing_under_an_earlier_spelling_is_refused_until_it_is_
     with pytest.raises(RunLeaseHeld, match="under another spelling") as error:
         shop.run(batch=new)
     assert "ubunye leases release" in str(error.value.hint)
+    assert str(error.value.hint).endswith(f"--state {shop.state}")
     assert old.key in error.value.what
     shop.run({"": "1"}, batch=old)
     with pytest.raises(BatchFinished):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Protocol
 from unittest import mock
 
-from airflow_provider_ubunye.core import log, request
+from airflow_provider_ubunye.core import batch, log
 from airflow_provider_ubunye.core.lease import Lease
 
 
@@ -49,7 +49,7 @@ def determined() -> Iterator[None]:
     try:
         with (
             mock.patch.object(log, "uuid", IDS),
-            mock.patch.object(request, "uuid", IDS),
+            mock.patch.object(batch, "uuid", IDS),
             mock.patch.object(log, "utc_now", _now),
             mock.patch.object(Lease, "kept_alive", contextlib.nullcontext),
         ):

@@ -86,16 +86,16 @@ def claim_after_landing() -> Iterator[None]:
 def replaced_before_done() -> Iterator[None]:
     """What is replaced goes as soon as the new files have landed."""
     commit, append = run.Run.commit, lease.Lease.append
-    settings: dict[lease.Lease, Setting] = {}
+    runs: dict[lease.Lease, run.Run] = {}
 
     def commit_and_tell(self: run.Run) -> None:
-        settings[self._lease] = self._setting
+        runs[self._lease] = self
         commit(self)
 
     def append_too_late(self: lease.Lease, kind: str, body: Mapping[str, Any] | None = None) -> BatchState:
         holder = self.state.holder
         if kind == "done" and holder is not None:
-            take_back(settings[self], self, holder.replaces)
+            take_back(runs[self]._setting, runs[self].request, self, holder.replaces)
         return append(self, kind, body)
 
     with (
