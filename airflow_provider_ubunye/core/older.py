@@ -149,11 +149,11 @@ class Older:
         for lease in [] if self._request.force else self._leases:
             document = lease.document
             owner = self._setting.owner
-            # Nowhere, where pids mean nothing: an older lease does not say of which boot it is.
-            here = f"{owner.host}|{owner.pid_space}" if owner.boot else None
+            # Without a boot pids mean nothing in this place (owner.py).
+            here = bool(owner.boot) and document.get("host") == f"{owner.host}|{owner.pid_space}"
             pid, started = document.get("pid"), document.get("pid_started")
             beaten = ""
-            if document.get("host") == here and isinstance(pid, int) and isinstance(started, str):
+            if here and isinstance(pid, int) and isinstance(started, str):
                 alive = str(int(start_of(pid) or -1)) == started
             else:
                 age = self._setting.store.age(lease.key)

@@ -284,6 +284,13 @@ def test_a_live_run_of_an_older_ubunye_is_left_alone(
     assert {k: v for k, v in older.state().items() if "store.json" not in k} == state_before
 
 
+def test_where_pids_mean_nothing_an_older_run_is_judged_by_its_heartbeat(tmp_path: Path) -> None:
+    older = Older(tmp_path, "lease-running", state=DEAD_HERE)
+    unknown = dataclasses.replace(this_process(), boot="", started=-1.0)
+    with pytest.raises(RunLeaseHeld, match="last heartbeat"):
+        older.run(setting=older.shop.setting(owner=unknown))
+
+
 def test_an_empty_lease_is_judged_by_its_age(tmp_path: Path) -> None:
     older = Older(tmp_path, "lease-empty")
     os.utime(older.lease_files()[0])
