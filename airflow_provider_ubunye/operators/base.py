@@ -130,9 +130,16 @@ class UbunyeBaseOperator(BaseOperator):
     def execute(self, context: Context) -> Any:
         return self.attempt(context, None)
 
-    def resume(self, context: Context, event: Mapping[str, Any], held_since: float) -> Any:
+    def resume(
+        self,
+        context: Context,
+        event: Mapping[str, Any],
+        held_since: float,
+        held_by: Mapping[str, Any] | None = None,
+    ) -> Any:
         """Go on after waiting. The batch may be held again, finished, or free."""
         if event["status"] == TIMEOUT:
+            self.other_attempt = held_by
             raise AirflowException(f"{event['message']}. held_timeout is over")
         return self.attempt(context, held_since)
 
@@ -140,6 +147,7 @@ class UbunyeBaseOperator(BaseOperator):
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except TaskDeferralTimeout:
+            self.other_attempt = (next_kwargs or {}).get("held_by")
             raise AirflowException(
                 "held_timeout is over and no triggerer answered: start one (airflow triggerer), or set "
                 "on_held='fail'"
@@ -235,7 +243,7 @@ class UbunyeBaseOperator(BaseOperator):
         self.defer(
             trigger=waits_for(held.batch, state, end=end, poll_interval=self.poll_interval),
             method_name="resume",
-            kwargs={"held_since": since},
+            kwargs={"held_since": since, "held_by": self.other_attempt},
             timeout=None if left is None else left + _TRIGGERER_GRACE,
         )
 

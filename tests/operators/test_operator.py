@@ -86,12 +86,14 @@ def test_a_lost_lease_can_break_into_the_work() -> None:
 def test_without_a_triggerer_the_message_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     operator = work()
 
-    def timed_out(*args: Any) -> None:
+    def timed_out(*args: Any, **how: Any) -> None:
         raise TaskDeferralTimeout
 
     monkeypatch.setattr(operator, "resume", timed_out)
     with pytest.raises(AirflowException, match="no triggerer answered"):
-        operator.resume_execution("resume", {}, {})
+        operator.resume_execution("resume", {"held_by": {"try_number": 1}}, {})
+    # The link still leads to the run that was waited for.
+    assert operator.other_attempt == {"try_number": 1}
 
 
 def test_none_is_no_date() -> None:
