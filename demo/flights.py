@@ -1,9 +1,9 @@
-"""A year of real flights, loaded day by day: refused, corrected, killed and run again.
+"""A year of real flights, loaded day by day: refused, corrected, killed and run again; then on a real Airflow.
 
-usage: scripts/demo [--keep]
+usage: scripts/demo [--keep] [--without-airflow]
 
-Every step starts the real ``ubunye`` command in processes of their own, prints what was typed and what was
-said, and checks what it claims; the first claim that isn't so ends the demo with exit code 1.
+Every step starts the real ``ubunye`` command, or a real Airflow, in processes of their own, prints what was typed
+and what was said, and checks what it claims; the first claim that isn't so ends the demo with exit code 1.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.dataset as ds
 
+from demo.dagruns import on_airflow
 from demo.lake import Day
 from demo.stage import COLOUR, Demo, NotSo, answer, paint
 
@@ -240,7 +241,8 @@ def main() -> int:
     """Run the demo in a folder of its own. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="scripts/demo", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--keep", action="store_true", help="leave the folder with the flights in place")
-    keep = parser.parse_args().keep
+    parser.add_argument("--without-airflow", action="store_true", help="leave out the steps on Airflow")
+    given = parser.parse_args()
     for name in [name for name in os.environ if name.startswith("UBUNYE_")]:
         del os.environ[name]
     began = time.monotonic()
@@ -249,11 +251,15 @@ def main() -> int:
     try:
         print(paint("A year of flights from New York, loaded day by day", "1"))
         tell(demo)
+        if given.without_airflow:
+            print("\nLeft out, as asked: the same task on a real Airflow scheduler.")
+        else:
+            on_airflow(demo)
     except NotSo as error:
         print(f"  {paint('✗', '31')} NOT SO: {error}")
         return 1
     finally:
-        if keep:
+        if given.keep:
             print(f"\nkept: {work}")
         else:
             shutil.rmtree(work, ignore_errors=True)

@@ -37,6 +37,12 @@ def folded(line: str) -> str:
     )
 
 
+def quote(text: str) -> None:
+    """Print what a program said, indented."""
+    for line in text.splitlines():
+        print(textwrap.indent(folded(line), "  "))
+
+
 @dataclass(frozen=True)
 class Said:
     """What a command answered: its exit code and its lines."""
@@ -46,8 +52,7 @@ class Said:
 
     def show(self) -> None:
         """Print the lines as they came, and the exit code."""
-        for line in self.text.rstrip().splitlines():
-            print(textwrap.indent(folded(line), "  "))
+        quote(self.text.rstrip())
         print(paint("  killed" if self.code == -9 else f"  exit code {self.code}", "2"))
 
 
@@ -61,12 +66,17 @@ class Demo:
     before: dict[str, Day] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.feed = self.work / "feed"
-        self.lake = Lake(self.work / "lake" / "flights")
+        self.move_to(self.work)
         programs = Path(sys.executable).parent
         # What this terminal has set for its own runs must not reach ours.
         ours = {k: v for k, v in os.environ.items() if not k.startswith("UBUNYE_")}
         self.environ = {**ours, "PATH": f"{programs}{os.pathsep}{ours.get('PATH', '')}", "NO_COLOR": "1"}
+
+    def move_to(self, work: Path) -> None:
+        """Go on in another folder, with its own feed and lake."""
+        self.work = work
+        self.feed = work / "feed"
+        self.lake = Lake(work / "lake" / "flights")
 
     # ── telling ─────────────────────────────────────────────────────────────────────────────────
 
@@ -89,14 +99,22 @@ class Demo:
     def check_day(self, date: str, *, rows: int | None = None) -> None:
         """The day is in the lake as the feed has it, or has ``rows`` rows; no other day was touched."""
         after = self.lake.days()
-        day = after.get(date, Day())
-        what = f"{date} has {day.rows} rows in {len(day.files)} files"
         if rows is None:
-            feed = ordered(pd.read_csv(self.feed / f"{date}.csv", na_values="NA", keep_default_na=False))
-            self.check(f"{what}: exactly the flights of the feed", feed.equals(self.lake.rows_of(date)))
+            self.check_exact(date, after)
         else:
+            day = after.get(date, Day())
+            what = f"{date} has {day.rows} rows in {len(day.files)} files"
             self.check(f"{what}: {'none' if not rows else 'those it had'}", day.rows == rows)
         self.check_others(date, after)
+
+    def check_exact(self, date: str, after: dict[str, Day]) -> None:
+        """The day is in the lake as the feed has it."""
+        day = after.get(date, Day())
+        feed = ordered(pd.read_csv(self.feed / f"{date}.csv", na_values="NA", keep_default_na=False))
+        self.check(
+            f"{date} has {day.rows} rows in {len(day.files)} files: exactly the flights of the feed",
+            feed.equals(self.lake.rows_of(date)),
+        )
 
     def check_others(self, date: str, after: dict[str, Day]) -> None:
         """No day but this one changed: the same rows in the very same files."""

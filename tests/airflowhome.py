@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ALWAYS = {
+    # Tests ask nobody who they are, so nobody else may come in.
+    "AIRFLOW__API__HOST": "127.0.0.1",
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",

@@ -36,7 +36,7 @@ class Scheduler:
     def __init__(self, home: Path, dags: Path, work: Path) -> None:
         self.work = work
         port = free_port()
-        self.url = f"http://localhost:{port}"
+        self.url = f"http://127.0.0.1:{port}"
         self.env = environment(
             home,
             dags,
@@ -234,6 +234,6 @@ class Scheduler:
 
 def free_port() -> int:
     with socket.socket() as probe:
-        probe.bind(("", 0))
+        probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
