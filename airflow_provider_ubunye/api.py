@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_ubunye import arguments
+from airflow_provider_ubunye.arguments import all_variables
 from airflow_provider_ubunye.core.batch import Batch, check_name
 from airflow_provider_ubunye.core.decide import Policy
 from airflow_provider_ubunye.core.errors import UsageError
@@ -35,12 +37,12 @@ from airflow_provider_ubunye.core.start import Start
 from airflow_provider_ubunye.core.state import Finished
 from airflow_provider_ubunye.core.store import StoreUnusable, open_store
 from airflow_provider_ubunye.core.store.base import unusable
-from airflow_provider_ubunye.core.where import setting_for, state_uri, takeover_after
+from airflow_provider_ubunye.core.where import need_lease, setting_for, state_uri, takeover_after
 from airflow_provider_ubunye.taskrun import TaskResult, TaskRun
 from airflow_provider_ubunye.tasks.config import check_format
 from airflow_provider_ubunye.tasks.paths import resolve_path
 
-__all__ = ["BatchRun", "TaskResult", "batch_run", "check_state", "run_pipeline", "run_task"]
+__all__ = ["BatchRun", "TaskResult", "all_variables", "batch_run", "check_state", "run_pipeline", "run_task"]
 
 logger = logging.getLogger("airflow_provider_ubunye")
 
@@ -165,18 +167,19 @@ class BatchRun:
         :raises UsageError: a wrong argument, or a second output of one name.
         :raises LandingFailed: the frame can't be written in that format.
         """
-        folder = resolve_path(os.fsdecode(path), Path.cwd(), "the output's path")
+        folder = resolve_path(arguments.folder("the output's path", path), Path.cwd(), "the output's path")
         if mode not in MODES:
             raise UsageError(f"there is no mode {mode!r}; there is {', '.join(MODES)}")
         if mode == OVERWRITE_PARTITIONS and not partition_by:
             raise UsageError(
                 "overwrite_partitions needs partition_by: the columns whose partitions are replaced"
             )
-        if isinstance(partition_by, str):
-            raise UsageError(f"partition_by is a list of column names, not the text {partition_by!r}")
-        format = check_format(format, "the output's format")  # noqa: A001 - as above
-        name = check_name("output", name if name is not None else os.path.basename(folder))
-        spec = OutputSpec(name, format, folder, mode, tuple(partition_by), dict(options or {}))
+        columns = arguments.texts("partition_by", partition_by)
+        chosen = check_format(arguments.text("the output's format", format), "the output's format")
+        name = check_name(
+            "output", os.path.basename(folder) if name is None else arguments.text("name", name)
+        )
+        spec = OutputSpec(name, chosen, folder, mode, columns, arguments.mapping("options", options))
         if self._run is None:
             logger.info("[SKIP] %s: run %s wrote it already; nothing is written.", name, who(self.id))
             return 0
@@ -202,8 +205,8 @@ def batch_run(
     usecase_dir: StrPath | None = None,
     lineage: bool = False,
     lineage_dir: StrPath | None = None,
-    wait: float = 0.0,
-    takeover_seconds: float | None = None,
+    wait: float | str = 0.0,
+    takeover_seconds: float | str | None = None,
     attempt: Mapping[str, Any] | None = None,
     policy: Policy | None = None,
 ) -> Iterator[BatchRun]:
@@ -218,8 +221,8 @@ def batch_run(
     :param state: where the state of batches is kept; else ``UBUNYE_STATE``, else ``<usecase_dir>/.ubunye``.
     :param usecase_dir: outputs beneath it are recorded relative to it.
     :param lineage: keep a run record.
-    :param wait: seconds to wait while another run holds the batch.
-    :param takeover_seconds: seconds without a heartbeat after which a run elsewhere may be taken over.
+    :param wait: how long to wait while another run holds the batch: seconds, or a time span as text (``"10m"``).
+    :param takeover_seconds: time without a heartbeat after which a run elsewhere may be taken over, as ``wait``.
     :param attempt: who asked, recorded with the run (for schedulers).
     :param policy: the caller's own answer to a finished batch (for schedulers). Where it says skip, the block
         is given a run whose ``done_by`` is set and whose writes do nothing.
@@ -230,14 +233,27 @@ def batch_run(
     """
     from airflow_provider_ubunye.engines import engine
 
-    asked = Batch.of(task, all_variables(dt, dtf, mode, variables), named_by=batch)
-    setting = setting_for(usecase_dir, state, lineage=lineage, lineage_dir=lineage_dir)
+    named_by = None if batch is None else arguments.texts("batch", batch)
+    asked = Batch.of(
+        arguments.text("the task", task), all_variables(dt, dtf, mode, variables), named_by=named_by
+    )
+    waiting = arguments.seconds("wait", wait)
+    ttl = takeover_after(arguments.seconds_or_none("takeover_seconds", takeover_seconds), DEFAULT_TTL)
+    attempt = arguments.recordable("attempt", attempt)
+    if rerun:
+        need_lease("rerun=True")
+    setting = setting_for(
+        arguments.folder_or_none("usecase_dir", usecase_dir),
+        arguments.folder_or_none("state", state),
+        lineage=lineage,
+        lineage_dir=arguments.folder_or_none("lineage_dir", lineage_dir),
+    )
     request = Request(
         asked,
         purpose=RERUN if rerun else RUN,
-        ttl=takeover_after(takeover_seconds, DEFAULT_TTL),
+        ttl=ttl,
         attempt=attempt,
-        wait=wait,
+        wait=waiting,
         about={"backend": "pandas"},
         policy=policy,
     )
@@ -266,8 +282,8 @@ def run_task(
     state: StrPath | None = None,
     lineage: bool = False,
     lineage_dir: StrPath | None = None,
-    wait: float = 0.0,
-    takeover_seconds: float | None = None,
+    wait: float | str = 0.0,
+    takeover_seconds: float | str | None = None,
     attempt: Mapping[str, Any] | None = None,
     policy: Policy | None = None,
 ) -> TaskResult | None:
@@ -284,18 +300,18 @@ def run_task(
     Other parameters as :func:`batch_run`.
     """
     asked = TaskRun(
-        task,
-        usecase_dir=os.fspath(usecase_dir),
+        arguments.text("the task", task),
+        usecase_dir=arguments.folder("usecase_dir", usecase_dir),
         variables=all_variables(dt, dtf, mode, variables),
         rerun=rerun,
         resume=resume,
         backend=backend,
-        state=None if state is None else os.fspath(state),
+        state=arguments.folder_or_none("state", state),
         lineage=lineage,
-        lineage_dir=None if lineage_dir is None else os.fspath(lineage_dir),
-        wait=wait,
-        takeover_seconds=takeover_seconds,
-        attempt=attempt,
+        lineage_dir=arguments.folder_or_none("lineage_dir", lineage_dir),
+        wait=arguments.seconds("wait", wait),
+        takeover_seconds=arguments.seconds_or_none("takeover_seconds", takeover_seconds),
+        attempt=arguments.recordable("attempt", attempt),
         policy=policy,
     )
     return asked.run()
@@ -312,10 +328,8 @@ def run_pipeline(
     :returns: task to result; a task skipped by ``resume`` is not in it.
     :raises UbunyeError: what the first failing task raised; the tasks before it are done and stay done.
     """
-    if isinstance(tasks, str):
-        raise UsageError(f"tasks is a list of tasks, not the text {tasks!r}")
     results: dict[str, TaskResult] = {}
-    for task in tasks:
+    for task in arguments.texts("tasks", tasks):
         result = run_task(task, **how)
         if report is not None:
             report(task, result)
@@ -332,7 +346,8 @@ def check_state(usecase_dir: StrPath | None = None, state: StrPath | None = None
     :returns: where the store is.
     :raises UsageError: nothing names a store. :raises StoreUnusable: it can't be used.
     """
-    store = open_store(state_uri(usecase_dir, state))
+    given = arguments.folder_or_none("usecase_dir", usecase_dir), arguments.folder_or_none("state", state)
+    store = open_store(state_uri(*given))
     key = f"self-test/{uuid.uuid4().hex}.json"
     try:
         first, second = store.create(key, b"first"), store.create(key, b"second")
@@ -342,17 +357,3 @@ def check_state(usecase_dir: StrPath | None = None, state: StrPath | None = None
     if not first or second:
         raise StoreUnusable(f"the state store {store.where} lets two creates of one key win")
     return store.where
-
-
-def all_variables(
-    dt: object, dtf: object, mode: str | None, variables: Mapping[str, object] | None
-) -> dict[str, object]:
-    """One mapping of every variable.
-
-    :raises UsageError: one is given twice.
-    """
-    named: dict[str, object] = {"dt": dt, "dtf": dtf, "mode": mode}
-    for name in variables or {}:
-        if named.get(name) is not None:
-            raise UsageError(f"{name} is given twice: as {name} and as a variable")
-    return {k: v for k, v in {**named, **(variables or {})}.items() if v is not None}

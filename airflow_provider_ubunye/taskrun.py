@@ -19,7 +19,7 @@ from airflow_provider_ubunye.core.request import RERUN, RESUME, RUN, Request, Se
 from airflow_provider_ubunye.core.run import Run, open_run
 from airflow_provider_ubunye.core.specs import FILE_FORMATS, InputSpec, OutputSpec
 from airflow_provider_ubunye.core.start import Start
-from airflow_provider_ubunye.core.where import other_state, setting_for, shell_of, takeover_after
+from airflow_provider_ubunye.core.where import need_lease, other_state, setting_for, shell_of, takeover_after
 from airflow_provider_ubunye.tasks.config import TaskConfig, load_config
 from airflow_provider_ubunye.tasks.folder import TaskFolder
 
@@ -130,12 +130,17 @@ class TaskRun:
 
     @cached_property
     def request(self) -> Request:
-        """The request that the core gets. :raises UsageError: ``--rerun`` or ``--resume`` of no batch."""
+        """The request that the core gets.
+
+        :raises UsageError: ``--rerun`` or ``--resume`` of no batch, or while the lease is off.
+        """
         if not self.batch.named and (self.rerun or self.resume):
             raise UsageError(
                 f"{self.task} has no batch here: {'--rerun' if self.rerun else '--resume'} needs a -dt or a --var",
                 hint="give -dt or --var name=value",
             )
+        if self.rerun or self.resume:
+            need_lease("--rerun" if self.rerun else "--resume")
         outputs = {o.name: (o.mode, o.path, output_kind(o)) for o in self.config.outputs}
         return Request(
             self.batch,

@@ -10,7 +10,6 @@ from typing import Any
 
 from airflow_provider_ubunye.core.localdisk import LINUX
 
-
 _LARGEST = 2**63
 
 
@@ -39,11 +38,8 @@ class Owner:
 
         Never of an owner whose start is not known: it could not be told from a later one with its pid.
         """
-        return bool(self.boot) and self.started >= 0 and (self.host, self.boot, self.pid_space) == (
-            other.host,
-            other.boot,
-            other.pid_space,
-        )
+        known = bool(self.boot) and self.started >= 0
+        return known and (self.host, self.boot, self.pid_space) == (other.host, other.boot, other.pid_space)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

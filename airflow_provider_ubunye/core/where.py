@@ -123,6 +123,19 @@ def _home(usecase_dir: str | os.PathLike[str] | None, store: BatchStore) -> str 
     return str(os.stat(usecase_dir).st_ino)
 
 
+def need_lease(asked: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Refuse what needs to know about earlier runs while the lease is off: it would add the batch's rows again.
+
+    :param asked: what was asked for, as it was typed: ``--rerun``.
+    :raises UsageError: the lease is off.
+    """
+    if _lease_is_off(environ):
+        raise UsageError(
+            f"{LEASE} is off, so nothing says what earlier runs of the batch wrote: {asked} can't be kept",
+            hint=f"turn the lease on, or leave {asked} out: the run then adds its rows to what is there",
+        )
+
+
 def _lease_is_off(environ: Mapping[str, str]) -> bool:
     text = environ.get(LEASE, "").strip().lower()
     if text in ("off", "0", "false", "no"):

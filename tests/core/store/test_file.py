@@ -264,8 +264,16 @@ def test_elsewhere_psutil_says_the_file_system(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_folder_or_a_file_uri_names_a_store(tmp_path: Path) -> None:
-    for uri in (str(tmp_path / "a"), f"file://{tmp_path}/b"):
+    for name, uri in {
+        "a": str(tmp_path / "a"),
+        "b": f"file://{tmp_path}/b",
+        "e": f"file://localhost{tmp_path}/e",
+        "f": f"file:{tmp_path}/f",
+        "g": f"FILE://{tmp_path}/g",
+        "50% done": f"{tmp_path}/50% done",
+    }.items():
         store = open_store(uri)
+        assert store.where == str(tmp_path / name)
         assert Path(store.where, "store.json").is_file()
     looked = open_store(str(tmp_path / "c"), testing=False)
     assert not Path(looked.where).exists()
@@ -275,11 +283,35 @@ def test_a_folder_or_a_file_uri_names_a_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("uri", "says"), [("", "empty"), ("  ", "empty"), ("a\0b", "NUL"), ("s3://b/x", "'s3'")]
+    ("uri", "says"),
+    [
+        ("", "empty"),
+        ("  ", "empty"),
+        ("a\0b", "NUL"),
+        ("s3://b/x", "'s3'"),
+        ("S3:/b/x", "'s3'"),
+        ("file://rel/x", "no plain file: URI"),
+        ("file:rel/x", "no plain file: URI"),
+        ("file://localhostx/y", "no plain file: URI"),
+        ("file:////x", "no plain file: URI"),
+        ("file:///a%20b", "no plain file: URI"),
+        ("file:", "no plain file: URI"),
+        ("~/state", "'~' is not expanded"),
+        (" /x", "padded"),
+        ("/x\n", "padded"),
+        ("/x\ty", "control character"),
+    ],
 )
-def test_what_names_no_store_is_a_usage_error(uri: str, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
+def test_what_names_no_store_is_a_usage_error(
+    uri: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is never read as the name of another store, which would know no batch."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=says) as error:
         open_store(uri)
+    assert error.value.exit_code == 2
+    assert "\n" not in error.value.what
+    assert list(tmp_path.iterdir()) == []
 
 
 def refused(shop: Shop) -> StoreUnusable:
