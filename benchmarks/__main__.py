@@ -25,6 +25,7 @@ _ALL: dict[str, tuple[str, int]] = {
     "startup": ("startup", 15),
     "small": ("small", 15),
     "long": ("long", 5),
+    "operator": ("operator", 5),
     "takeover": ("takeover", 7),
     "entry": ("entry", 7),
 }

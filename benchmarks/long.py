@@ -18,8 +18,8 @@ from benchmarks.measure import Cost, Figure, interleaved, process, ratio
 from benchmarks.usecase import clear, make_task, run_command
 
 LIMIT = 1.05
-_FILES = 4
-_ROWS = 6_500_000
+FILES = 4
+ROWS = 6_500_000
 
 _SCRIPT = """\
 import os
@@ -42,8 +42,8 @@ def measure(work: Path, rounds: int) -> list[Figure]:
     """A: ``ubunye run``. B: the script. 26 million orders in four Parquet files; half of them are kept."""
     source, script = work / "orders", work / "by_hand.py"
     source.mkdir()
-    for number in range(_FILES):
-        pq.write_table(_orders(number), source / f"part-{number}.parquet")
+    for number in range(FILES):
+        pq.write_table(orders_of(number), source / f"part-{number}.parquet")
     script.write_text(_SCRIPT)
     make_task(work / "uc", source, f"{work}/out-{{{{ dt }}}}", read="parquet")
 
@@ -70,17 +70,18 @@ def _cleared(folder: Path, cost: Cost) -> Cost:
     return cost
 
 
-def _orders(number: int) -> pa.Table:
+def orders_of(number: int, rows: int = ROWS) -> pa.Table:
+    """Made-up orders, the same for the same number."""
     random = np.random.default_rng(number)
-    ids = np.arange(_ROWS) + number * _ROWS
+    ids = np.arange(rows) + number * rows
     return pa.table(
         {
             "id": ids,
-            "customer": random.integers(0, 500_000, _ROWS),
-            "price": random.random(_ROWS),
-            "quantity": random.integers(1, 20, _ROWS),
-            "region": np.array(["north", "south", "east", "west"])[random.integers(0, 4, _ROWS)],
+            "customer": random.integers(0, 500_000, rows),
+            "price": random.random(rows),
+            "quantity": random.integers(1, 20, rows),
+            "region": np.array(["north", "south", "east", "west"])[random.integers(0, 4, rows)],
             "code": pa.array(ids).cast(pa.string()),
-            "at": random.integers(1_700_000_000, 1_730_000_000, _ROWS).astype("datetime64[s]"),
+            "at": random.integers(1_700_000_000, 1_730_000_000, rows).astype("datetime64[s]"),
         }
     )
