@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
 
 import pyarrow.dataset as ds
 
@@ -143,6 +144,26 @@ class Scheduler:
             for error in line.get("error_detail") or [] if isinstance(line, dict) else []:
                 lines.append(f"{error['exc_type']}: {error['exc_value']}")
         return "\n".join(lines)
+
+    def link(self, dag: str, run: str, task: str = "load") -> str | None:
+        """Where the task's button leads; None where it shows none. It may come after the state of the task."""
+        links = self.get(f"/dags/{dag}/dagRuns/{run}/taskInstances/{task}/links")["extra_links"]
+        assert list(links) == ["Run of this batch"]
+        url: str | None = links["Run of this batch"]
+        return url
+
+    def linked(self, dag: str, run: str, task: str = "load") -> str:
+        """Wait until the task has a link, and return it."""
+        return self.until(f"{dag}.{task} has a link", lambda: self.link(dag, run, task))
+
+    def told_assets(self, dag: str, run: str, task: str = "load") -> list[dict[str, Any]]:
+        """What the asset events say that the task emitted in this DAG run."""
+        query = urlencode({"source_dag_id": dag, "source_run_id": run, "source_task_id": task})
+        return [event["extra"] for event in self.get(f"/assets/events?{query}")["asset_events"]]
+
+    def page(self, dag: str, run: str, number: int, task: str = "load") -> str:
+        """The page of a try's log."""
+        return f"{self.url}/dags/{dag}/runs/{quote(run)}/tasks/{task}?try_number={number}"
 
     def told(self, dag: str, run: str, task: str) -> str:
         return json.dumps(self.task(dag, run, task)) + self.log(dag, run, task)[-4000:]

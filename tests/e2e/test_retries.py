@@ -18,6 +18,8 @@ def test_first_try(scheduler: Scheduler) -> None:
     returned = scheduler.returned("plain", run)
     assert returned["rows"] == {"orders": 4}
     assert returned["files"] == {"orders": 2}
+    (extra,) = scheduler.told_assets("plain", run)
+    assert extra == {"run": returned["run"], "rows": {"orders": 4}, "files": {"orders": 2}}
     assert scheduler.rows("2026-01-01") == 4
     record = scheduler.work / "pipelines/.ubunye/lineage/shop/daily/load_orders" / f"{returned['run']}.json"
     assert '"run_id": "manual__' in record.read_text()
@@ -57,6 +59,12 @@ def test_died_after_the_commit_before_it_told(
     assert scheduler.ended(dag, run, task, tries=2) == "success"
     assert scheduler.rows(dt) == rows
     assert "try 1 of this task committed it already" in scheduler.log(dag, run, task)
+    if dag != "hook":
+        assert scheduler.linked(dag, run, task) == scheduler.page(dag, run, 1, task)
+    if dag == "plain":
+        # Told once, by the retry: the try that wrote the rows died before it could.
+        (extra,) = scheduler.told_assets(dag, run)
+        assert extra == scheduler.returned(dag, run)
 
 
 def test_the_same_with_a_rerun_asked_for(scheduler: Scheduler) -> None:
@@ -125,6 +133,11 @@ def test_another_dag_run_of_a_finished_batch(
     again = scheduler.trigger(dag, dt)
     assert scheduler.ended(dag, again) == state
     assert scheduler.rows(dt) == 4
+    assert scheduler.link(dag, first) is None
+    if replaced:
+        assert scheduler.link(dag, again) is None
+    else:
+        assert scheduler.linked(dag, again) == scheduler.page(dag, first, 1)
     log = scheduler.log(dag, again)
     if state == "failed":
         assert f"finished already by dag_id={dag} run_id={first}" in log

@@ -19,6 +19,7 @@ def test_the_second_of_two_dag_runs_defers_and_goes_on(scheduler: Scheduler) -> 
     scheduler.held(dt)
     second = scheduler.trigger("finished_skip", dt)
     scheduler.state("finished_skip", second, "deferred")
+    assert scheduler.linked("finished_skip", second) == scheduler.page("finished_skip", first, 1)
     scheduler.ask(dt, "go")
     assert scheduler.ended("finished_skip", first) == "success"
     # Decided anew: the batch is finished by another DAG run by now.
@@ -56,6 +57,7 @@ def test_a_held_batch_by_on_held(scheduler: Scheduler, dag: str, dt: str, state:
     log = scheduler.log(dag, second)
     assert says in log
     assert f"dag_id=plain run_id={first} task_id=load try_number=1" in log
+    assert scheduler.linked(dag, second) == scheduler.page("plain", first, 1)
     scheduler.ask(dt, "go")
     assert scheduler.ended("plain", first) == "success"
     assert scheduler.rows(dt) == 4

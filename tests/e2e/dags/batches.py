@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, Asset, task
 
 from airflow_provider_ubunye import UbunyeHook, UbunyeTaskOperator
 
@@ -59,7 +59,7 @@ COMMON: dict[str, Any] = {
 }
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    "plain": {},
+    "plain": {"outlets": [Asset("orders")]},
     "later": {"retry_delay": datetime.timedelta(seconds=15)},
     "finished_skip": {"on_finished": "skip"},
     "finished_rerun": {"on_finished": "rerun"},
