@@ -148,6 +148,16 @@ def test_the_python_of_the_how_tos_runs(name: str, tmp_path: Path) -> None:
     assert run_python_blocks(DOCS / "how-to" / f"{name}.md", tmp_path)
 
 
+def test_the_dags_of_the_airflow_page_are_dags(tmp_path: Path) -> None:
+    script = tmp_path / "dags.py"
+    text = "\n".join(b.text for b in blocks(DOCS / "how-to" / "airflow.md") if b.language == "python")
+    script.write_text(f"{text}\nprint(sorted(dag.task_ids))\n", encoding="utf-8")
+    # The warnings are Airflow's own, so none is made an error here.
+    done = run(["env", f"AIRFLOW_HOME={tmp_path}", sys.executable, str(script)], tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.splitlines()[-1] == "['load_customers', 'load_orders', 'load_totals']"
+
+
 def test_every_link_leads_somewhere() -> None:
     for page in [*pages(), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
