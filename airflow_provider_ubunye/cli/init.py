@@ -31,6 +31,7 @@ from airflow_provider_ubunye.cli.output import Out
 @click.pass_obj
 def command(out: Out, /, **given: Any) -> int:
     """Write a task: config.yaml, transformations.py and a few rows to read. Nothing is written over."""
+    from airflow_provider_ubunye.core.messages import count
     from airflow_provider_ubunye.tasks.folder import TaskFolder
     from airflow_provider_ubunye.tasks.scaffold import write_task
 
@@ -41,7 +42,7 @@ def command(out: Out, /, **given: Any) -> int:
         out.line(f"created {path}")
     flags = " ".join(f"-t {quote(name)}" for name in given["tasks"])
     batch = f"-d {quote(str(where))} -u {quote(usecase)} -p {quote(package)} {flags} -dt 2026-11-01"
-    out.line(f"[OK] {len(folders)} task(s) written. Next:")
+    out.line(f"[OK] {count(len(folders), 'task')} written. Next:")
     out.line(f"  ubunye run {batch}")
     out.line("The same again is refused, for it would add the rows twice; with --rerun it replaces them.")
     if out.json:

@@ -36,7 +36,7 @@ class Command(click.Command):
         rest = super().parse_args(ctx, args)
         for option in self.params:
             if isinstance(option, Once) and option.name is not None:
-                ctx.params[option.name] = option.only(ctx, ctx.params[option.name])
+                ctx.params[option.name] = option.only(ctx, ctx.params.get(option.name))
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -53,12 +53,13 @@ class Once(click.Option):
         kwargs["multiple"] = True
         super().__init__(*args, **kwargs)
 
-    def only(self, ctx: click.Context, values: tuple[Any, ...]) -> Any:
+    def only(self, ctx: click.Context, values: tuple[Any, ...] | None) -> Any:
         """The one value, None without any.
 
+        :param values: None while a shell completes a line that is not whole yet.
         :raises click.UsageError: there are several.
         """
-        if len(values) > 1:
+        if values is not None and len(values) > 1:
             raise click.UsageError(f"{self.opts[0]} is given {len(values)} times; give it once", ctx)
         return values[0] if values else None
 
@@ -83,6 +84,11 @@ class Group(click.Group):
             return None
         command: click.Command = import_module(self._late[cmd_name][0]).command
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help() + "\n", err=True)
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

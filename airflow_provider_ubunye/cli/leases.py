@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ubunye.cli.lazy import Group
+from airflow_provider_ubunye.core.errors import UsageError
 
 if TYPE_CHECKING:
     from airflow_provider_ubunye.cli.output import Out
@@ -31,14 +33,19 @@ def store_of(out: Out, given: dict[str, Any], *, looking: bool) -> Setting:
     :raises UsageError: nothing names a store. :raises StoreUnusable: it can't be used.
     """
     from airflow_provider_ubunye.core.store.base import unusable
-    from airflow_provider_ubunye.core.where import LEASE, setting_for, state_uri
+    from airflow_provider_ubunye.core.where import LEASE, setting_for, shell_of, state_uri
 
     environ = {**os.environ, LEASE: ""}
     base, state = given["usecase_dir"], given["state"]
+    if base is not None and not os.path.isdir(base):
+        raise UsageError(
+            f"the use case folder {os.path.abspath(base)!r} does not exist", hint="name it with -d <folder>"
+        )
+    shell = shell_of(base, state)
     if looking:
         # Where outputs and records are, is of no use to who only looks at leases.
         base, state = None, state_uri(base, state)
-    setting = setting_for(base, state, looking=looking, environ=environ)
+    setting = replace(setting_for(base, state, looking=looking, environ=environ), shell=shell)
     where = setting.store.where
     if not os.path.isdir(where):
         out.warn(f"there is no {where}: no run has kept its state there yet")

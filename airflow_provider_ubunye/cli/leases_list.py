@@ -12,6 +12,7 @@ from airflow_provider_ubunye.cli.leases import label_of, state_of, store_of
 from airflow_provider_ubunye.cli.options import output_options, place_options
 from airflow_provider_ubunye.cli.output import Out
 from airflow_provider_ubunye.core import messages
+from airflow_provider_ubunye.core.errors import StateUnreadable
 from airflow_provider_ubunye.core.leases import LeaseInfo, leases
 from airflow_provider_ubunye.core.owner import Owner
 
@@ -30,16 +31,21 @@ def command(out: Out, /, **given: Any) -> int:
     """
     setting = store_of(out, given, looking=True)
     found = [info for info in leases(setting) if given["every"] or info.open]
+    found.sort(key=lambda info: (info.task, label_of(info)))
     if out.json:
         out.document([_document(info) for info in found])
     elif not found:
-        out.line(f"No {'batches' if given['every'] else 'open batches'} in {setting.store.where}.")
+        more = "" if given["every"] else " (--all shows the finished ones)"
+        out.line(f"No {'batches' if given['every'] else 'open batches'} in {setting.store.where}{more}.")
     else:
         for line in _table([_HEAD, *(_row(info) for info in found)]):
             out.line(line)
     unreadable = [info for info in found if info.problem is not None]
     for info in unreadable:
-        out.warn(f"{info.task} {info.key} can't be read: {info.problem}")
+        out.error(
+            StateUnreadable(info.problem or "", where=info.where),
+            prefix=f"A person must look: {info.task} {info.key}: ",
+        )
     return 5 if unreadable else 0
 
 
@@ -51,10 +57,12 @@ def _row(info: LeaseInfo) -> tuple[str, ...]:
             run, host, pid, since = (
                 str(info.older.get(name, "?")) for name in ("run_id", "host", "pid", "started_at")
             )
-        elif info.state.debts:
-            run = info.state.debts[0].run or info.key
+        elif owed := next((debt.run for debt in info.state.debts if debt.run), None):
+            run = owed
         elif done is not None:
             run, since = done.run, done.at
+        elif info.state.history:
+            run, since = info.state.history[-1].run, info.state.history[-1].at
         shown = run if run == info.key else messages.who(run)
         return state, shown, label_of(info), host.partition("|")[0], pid, since, "-"
     owner = Owner.from_json(holder.owner)
@@ -96,4 +104,5 @@ def _document(info: LeaseInfo) -> dict[str, object]:
         "finished_at": None if done is None else done.at,
         "older_run": None if info.older is None else info.older.get("run_id"),
         "problem": info.problem,
+        "problem_where": info.where,
     }

@@ -35,10 +35,8 @@ def command(out: Out, /, **given: Any) -> int:
         try:
             said = release(setting, info, force=given["force"])
         except RunLeaseHeld as held:
-            held.hint = (
-                "wait for it or stop it; if it must not go on: ubunye leases release --force "
-                f"{given['given_id']}, after which it can land nothing more"
-            )
+            typed = setting.typed(f"leases release {given['given_id']} --force")
+            held.hint = f"wait for it or stop it; if it must not go on, shut it out with {typed}"
             raise
     out.line(f"[OK] {said}")
     if out.json:

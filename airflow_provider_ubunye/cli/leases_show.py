@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -19,6 +19,29 @@ from airflow_provider_ubunye.core.leases import LeaseInfo, find
 from airflow_provider_ubunye.core.setting import Setting
 
 _MOST_NAMES = 20
+_MOST_OTHERS = 5
+
+
+def _span(said: str) -> Callable[[Any], str]:
+    return lambda value: f"{said} {messages.seconds(value) if isinstance(value, int | float) else value}"
+
+
+_WORDS: Mapping[str, Callable[[Any], str]] = {
+    "purpose": lambda value: f"asked to {value}",
+    "outcome": str,
+    "ttl": _span("time to takeover"),
+    "beat": _span("heartbeat every"),
+    "over": lambda value: f"took over from run {messages.who(str(value))}",
+    "output": lambda value: f"output {value}",
+    "commits": lambda value: (
+        f"committed {messages.count(value, 'time')}" if isinstance(value, int) else str(value)
+    ),
+    "runs": lambda value: messages.count(value, "run") if isinstance(value, int) else str(value),
+}
+"""What an entry's plain values say to a person."""
+
+_NOT_SHOWN = frozenset({"task", "config", "recorded", "named"})
+"""What is in the head line or only for programs; ``--json`` shows it."""
 
 
 @click.command("show", cls=Command, short_help="One batch's log, entry by entry.")
@@ -47,7 +70,7 @@ def command(out: Out, /, **given: Any) -> int:
         for line in _lines(entry.body):
             out.line(f"        {line}")
     if info.problem is not None:
-        raise StateUnreadable(info.problem)
+        raise StateUnreadable(f"{info.task} {info.key}: {info.problem}", where=info.where)
     return 0
 
 
@@ -78,11 +101,13 @@ def _lines(body: Mapping[str, Any]) -> Iterator[str]:
     # A checkpoint holds the folded state.
     state = body.get("state")
     source = {**body, **(state if isinstance(state, Mapping) else {})}
-    simple = {k: v for k, v in source.items() if isinstance(v, str | int | float) and v not in ("", False)}
+    known = {k: v for k, v in source.items() if isinstance(v, str | int | float) and v not in ("", False)}
+    plain = [words(known.pop(name)) for name, words in _WORDS.items() if name in known]
     if isinstance(source.get("variables"), Mapping):
-        simple.update({k: v for k, v in source["variables"].items() if isinstance(v, str)})
-    if simple:
-        yield ", ".join(f"{k}={str(v)[:80]}" for k, v in simple.items())
+        known.update({k: v for k, v in source["variables"].items() if isinstance(v, str)})
+    plain += [f"{k}={str(v)[:80]}" for k, v in known.items() if k not in _NOT_SHOWN]
+    if plain:
+        yield ", ".join(plain)
     finished = source.get("finished")
     if isinstance(finished, Mapping):
         yield f"finished by run {str(finished.get('run'))[:8]} at {finished.get('at')}"
@@ -92,10 +117,10 @@ def _lines(body: Mapping[str, Any]) -> Iterator[str]:
         debts = source.get(name)
         for debt in debts if isinstance(debts, list) else []:
             if isinstance(debt, Mapping):
-                yield from _outputs([debt.get("output")], f"{said} ({debt.get('why')})")
+                yield from _outputs([debt.get("output")], f"{said} ({debt.get('why')})", _MOST_OTHERS)
 
 
-def _outputs(outputs: Any, said: str) -> Iterator[str]:
+def _outputs(outputs: Any, said: str, most: int = _MOST_NAMES) -> Iterator[str]:
     for output in outputs if isinstance(outputs, list) else []:
         if not isinstance(output, Mapping):
             continue
@@ -103,8 +128,9 @@ def _outputs(outputs: Any, said: str) -> Iterator[str]:
         path = place.get("path") if isinstance(place, Mapping) else "?"
         claims = output.get("claims")
         names = [str(c[0] if isinstance(c, list) and c else c) for c in claims or []]
-        yield f"{said} {output.get('name')} ({output.get('mode')}) in {path}: {len(names)} file(s)"
-        for name in names[:_MOST_NAMES]:
+        files = messages.count(len(names), "file")
+        yield f"{said} {output.get('name')} ({output.get('mode')}) in {path}: {files}"
+        for name in names[:most]:
             yield f"  {name}"
-        if len(names) > _MOST_NAMES:
-            yield f"  … {len(names) - _MOST_NAMES} more (--json shows them)"
+        if len(names) > most:
+            yield f"  … {len(names) - most} more (--json shows them)"

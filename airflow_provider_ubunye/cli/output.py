@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LOGGER = "airflow_provider_ubunye"
 
-_PREFIX = {1: "Refused: ", 3: "Failed: ", 4: "Stopped: ", 5: "A person must look: "}
+PREFIX = {1: "Refused: ", 3: "Failed: ", 4: "Stopped: ", 5: "A person must look: "}
 
 
 class Out:
@@ -55,13 +55,16 @@ class Out:
         :param prefix: what stands before the sentence, instead of the exit code's own word.
         """
         first, *more = error.lines()
-        start = _PREFIX.get(error.exit_code, "") if prefix is None else prefix
+        start = PREFIX.get(error.exit_code, "") if prefix is None else prefix
         for line in (f"[ERROR] {start}{one_line(first)}", *more):
             self._write(sys.stderr, visible(masked(line)))
         if self.debug:
-            import traceback
+            from traceback import TracebackException
 
-            for line in "".join(traceback.format_exception(error)).splitlines():
+            shown = TracebackException.from_exception(error)
+            # Where and hint stand above already.
+            shown.__notes__ = None
+            for line in "".join(shown.format()).splitlines():
                 self._write(sys.stderr, visible(masked(line)))
 
     def document(self, value: Any) -> None:

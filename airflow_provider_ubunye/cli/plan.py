@@ -10,6 +10,7 @@ import click
 from airflow_provider_ubunye.cli.lazy import Command, Once
 from airflow_provider_ubunye.cli.options import batch_options, output_options, place_options, task_options
 from airflow_provider_ubunye.cli.output import Out
+from airflow_provider_ubunye.core.messages import count, who
 
 if TYPE_CHECKING:
     from airflow_provider_ubunye.cli.planning import OutputPlan, Plan
@@ -42,6 +43,7 @@ def command(out: Out, /, **given: Any) -> int:
     from airflow_provider_ubunye.cli.app import as_error, error_document, status_of
     from airflow_provider_ubunye.cli.asked import task_runs
     from airflow_provider_ubunye.cli.planning import plan_of
+    from airflow_provider_ubunye.cli.running import prefix_of
 
     codes = []
     documents = []
@@ -53,7 +55,7 @@ def command(out: Out, /, **given: Any) -> int:
                 plan = plan_of(task)
             except Exception as raised:  # noqa: BLE001 - whatever it is, it becomes one line
                 error = as_error(raised)
-                out.error(error, prefix=f"{task.task}: ")
+                out.error(error, prefix=prefix_of(task, error))
                 codes.append(error.exit_code)
                 documents.append(
                     {"task": task.task, "status": status_of(error.exit_code), **error_document(error)}
@@ -73,7 +75,10 @@ def command(out: Out, /, **given: Any) -> int:
 
 
 def _lines(plan: Plan) -> Iterator[str]:
-    yield f"{plan.task.batch.label} (mode {plan.task.batch.variables['mode']}): {_WOULD[plan.would]}"
+    yield f"{plan.task.batch.label} (mode {plan.task.batch.variables['mode']}): {_WOULD[plan.would]}{_by(plan)}"
+    yield f"  State: {plan.task.setting.store.where}"
+    if other := plan.task.other_state():
+        yield f"  [WARN] {other}"
     for line in plan.before:
         yield f"  first {line}"
     if plan.error is not None:
@@ -83,6 +88,10 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield from _output_lines(output)
 
 
+def _by(plan: Plan) -> str:
+    return f" (run {who(plan.finished)})" if plan.would == "skip" and plan.finished else ""
+
+
 def _output_lines(output: OutputPlan) -> Iterator[str]:
     said = {
         "append": f"append to {output.path}",
@@ -90,13 +99,13 @@ def _output_lines(output: OutputPlan) -> Iterator[str]:
         "skip": f"[SKIP] {output.path} holds data already; kept as it is",
         "gone": "earlier output",
     }.get(output.action, f"{output.action} {output.path}")
-    counted = f", {len(output.replaces)} file(s) replaced" if output.replaces else ""
-    gone = f", {len(output.missing)} no longer there" if output.missing else ""
-    yield f"  {output.name}: {said}{counted}{gone}"
+    verb = "overwrite" if output.action in ("overwrite", "overwrite_partitions") else "replace"
+    counted = f", {count(len(output.replaces), 'file')} to {verb}" if output.replaces else ""
+    yield f"  {output.name}: {said}{counted}"
     for note in output.notes:
         yield f"    {note}"
     for path in output.replaces[:_MOST_FILES]:
-        yield f"    replaces {path}"
+        yield f"    {verb}s {path}"
     if len(output.replaces) > _MOST_FILES:
         yield f"    … {len(output.replaces) - _MOST_FILES} more (--json shows them)"
     for path in output.missing[:_MOST_FILES]:
@@ -115,6 +124,7 @@ def _document(plan: Plan, status: str) -> dict[str, Any]:
         "would": plan.would,
         "variables": dict(batch.variables),
         "key": batch.key,
+        "state": plan.task.setting.store.where,
         "over": plan.over,
         "takes_back": plan.takes_back,
         "before": plan.before,

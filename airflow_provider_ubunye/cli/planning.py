@@ -15,6 +15,7 @@ from airflow_provider_ubunye.core.errors import OutputExists, UbunyeError
 from airflow_provider_ubunye.core.judge import Verdict
 from airflow_provider_ubunye.core.lease import Watch
 from airflow_provider_ubunye.core.listing import data_files, replaceable
+from airflow_provider_ubunye.core.replacing import name_of
 from airflow_provider_ubunye.core.specs import (
     ERROR_IF_EXISTS,
     IGNORE,
@@ -23,7 +24,7 @@ from airflow_provider_ubunye.core.specs import (
     OutputSpec,
 )
 from airflow_provider_ubunye.core.start import Start
-from airflow_provider_ubunye.core.state import BatchState, Debt
+from airflow_provider_ubunye.core.state import BatchState, Debt, Finished
 from airflow_provider_ubunye.core.store.base import unusable
 from airflow_provider_ubunye.taskrun import TaskRun, output_kind
 
@@ -55,6 +56,7 @@ class Plan:
     :param over: the dead run it would take over from.
     :param takes_back: files of dead or replaced runs that would be removed first.
     :param before: what would happen before the task runs, one sentence each.
+    :param finished: the run that finished the batch, if any.
     :param error: why it would be refused.
     """
 
@@ -62,6 +64,7 @@ class Plan:
     would: str = "run"
     over: str | None = None
     takes_back: int = 0
+    finished: str | None = None
     before: list[str] = field(default_factory=list)
     outputs: list[OutputPlan] = field(default_factory=list)
     error: UbunyeError | None = None
@@ -82,15 +85,16 @@ def plan_of(task: TaskRun) -> Plan:
         state, decision = start.look()
         _judge(plan, start, state)
         owed = _owed(plan, start, state)
-        if task.finished_by_record() is not None:
-            decision = Decision.SKIP
+        plan.finished = start.finished.run if start.finished is not None else None
+        record = task.finished_by_record()
+        if record is not None:
+            decision, plan.finished = Decision.SKIP, record.run_id
         if decision is Decision.REFUSE:
-            assert start.finished is not None
-            raise messages.finished(task.batch, start.finished, task.request.appending, start.log.where)
+            raise start.refusal()
         plan.would = decision.value
         if decision is not Decision.SKIP:
             replaced = start.replaced() if decision is Decision.REPLACE else []
-            plan.outputs = list(_outputs(task, replaced, owed))
+            plan.outputs = list(_outputs(task, replaced, owed, start.finished))
     except UbunyeError as error:
         if error.exit_code != 1:
             raise
@@ -143,27 +147,36 @@ def _owed(plan: Plan, start: Start, state: BatchState) -> set[tuple[str, str]]:
     there = [path for path in owed if plan.task.setting.disk.look("/".join(path)) is not None]
     plan.takes_back = len(there)
     if there:
-        plan.before.append(f"remove {len(there)} file(s) that earlier runs left")
+        plan.before.append(f"remove {messages.count(len(there), 'file')} that earlier runs left")
     return owed
 
 
-def _outputs(task: TaskRun, replaced: list[Debt], owed: set[tuple[str, str]]) -> Iterator[OutputPlan]:
+def _outputs(
+    task: TaskRun, replaced: list[Debt], owed: set[tuple[str, str]], done: Finished | None
+) -> Iterator[OutputPlan]:
     setting = task.setting
     earlier: dict[str, tuple[list[str], list[str]]] = {}
+    gone: dict[str, list[str]] = {}
     for debt in replaced:
         folder = setting.places.path(debt.output.place)
         for claim in debt.output.claims:
             path = f"{folder}/{claim.final}"
             there, missing = earlier.setdefault(debt.output.name, ([], []))
             (missing if setting.disk.look(path) is None else there).append(path)
+        assert done is not None  # else there was nothing to replace
+        lost = sum(setting.disk.look(f"{folder}/{claim.final}") is None for claim in debt.output.claims)
+        if lost:
+            gone.setdefault(debt.output.name, []).append(messages.gone(lost, name_of(debt, done), folder))
     for output in task.config.outputs:
         plan = _output(task, output, owed)
         there, missing = earlier.pop(output.name, ([], []))
         plan.replaces += there
         plan.missing += missing
+        plan.notes += gone.pop(output.name, [])
         yield plan
     for name, (there, missing) in earlier.items():
-        yield OutputPlan(name, "-", "-", "gone", there, missing, ["is no output of the task any more"])
+        notes = ["is no output of the task any more", *gone.pop(name, [])]
+        yield OutputPlan(name, "-", "-", "gone", there, missing, notes)
 
 
 def _output(task: TaskRun, output: OutputSpec, owed: set[tuple[str, str]]) -> OutputPlan:

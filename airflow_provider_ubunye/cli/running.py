@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ubunye.cli.app import as_error, error_document, status_of
-from airflow_provider_ubunye.cli.output import Out
+from airflow_provider_ubunye.cli.output import PREFIX, Out
 from airflow_provider_ubunye.cli.signals import Stops
+from airflow_provider_ubunye.core import messages
 from airflow_provider_ubunye.core.errors import RunInterrupted, UbunyeError
 from airflow_provider_ubunye.engines import engine
 from airflow_provider_ubunye.taskrun import TaskResult, TaskRun
@@ -26,6 +27,25 @@ _SUMMARY = (
     ("needs_person", "to be looked at by a person"),
     (NOT_RUN, "not run"),
 )
+_BECAME = {
+    "held": "refused: still running",
+    "finished": "refused: already finished",
+    "output_exists": "refused: its output holds data",
+    "store": "refused: its state can't be used",
+    "refused": "refused",
+    "usage": "wrong usage",
+    "config": "wrong configuration",
+    "transform": "its code gave no result that fits",
+    "landing": "its data could not be landed",
+    "failed": "failed",
+    "lease_lost": "stopped: it lost its lease",
+    "interrupted": "stopped: it was interrupted",
+    "stopped": "stopped",
+    "unreadable": "a person must look: its state can't be read",
+    "not_taken_back": "a person must look: files could not be removed",
+    "may_repeat": "a person must look: rows that a rerun adds again",
+    "needs_person": "a person must look",
+}
 _MARK = {RAN: "[OK]", SKIPPED: "[SKIP]", NOT_RUN: "[--]"}
 
 
@@ -76,7 +96,7 @@ class Told:
         if self.result is not None:
             said = f"  {what_it_did(self.result)}"
         elif self.error is not None:
-            said = f"  {self.error.reason}"
+            said = f"  {_became(self.error)}"
         return f"  {_MARK.get(self.status, '[ERROR]'):8}{self.asked.task}{said}"
 
 
@@ -91,7 +111,7 @@ def run_all(out: Out, asked: Sequence[TaskRun], stops: Stops) -> list[Told]:
 def _each(out: Out, asked: Sequence[TaskRun], stops: Stops) -> Iterator[Told]:
     wrong = _first_wrong(asked)
     if wrong is not None:
-        out.error(wrong[1], prefix=f"{wrong[0].task}: " if len(asked) > 1 else None)
+        out.error(wrong[1], prefix=prefix_of(*wrong))
         for task in asked:
             error = wrong[1] if task is wrong[0] else None
             yield Told(task, NOT_RUN if error is None else status_of(error.exit_code), error=error)
@@ -102,7 +122,7 @@ def _each(out: Out, asked: Sequence[TaskRun], stops: Stops) -> Iterator[Told]:
             told = Told(task, NOT_RUN)
         elif stops.count:
             # It came while the task before was committed, or before the first: what is done stays done.
-            error = RunInterrupted(f"interrupted before {task.batch.label} began")
+            error = RunInterrupted(f"interrupted{stops.by} before {task.batch.label} began; run it again")
             out.error(error)
             told = Told(task, status_of(error.exit_code), error=error)
         else:
@@ -138,7 +158,7 @@ def _one(out: Out, task: TaskRun, count: str, stops: Stops) -> Told:
         result = _committed(task) if isinstance(raised, KeyboardInterrupt) else None
         if result is None:
             error = _fault(task, raised, stops)
-            out.error(error, prefix=f"Failed: {task.batch.label}: " if error.exit_code == 3 else None)
+            out.error(error, prefix=prefix_of(task, error))
             return Told(task, status_of(error.exit_code), error=error)
     if result is None:
         return Told(task, SKIPPED)
@@ -146,14 +166,31 @@ def _one(out: Out, task: TaskRun, count: str, stops: Stops) -> Told:
     return Told(task, RAN, result=result)
 
 
+def prefix_of(task: TaskRun, error: UbunyeError) -> str:
+    """What stands before an error's sentence: the exit code's word, and the batch where it does not name it."""
+    word = PREFIX.get(error.exit_code, "")
+    label = task.batch.label if "batch" in vars(task) else task.task
+    return word if label in error.what and error.exit_code != 3 else f"{word}{label}: "
+
+
+def _became(error: UbunyeError) -> str:
+    """Why a task did not end well, in the summary's few words."""
+    if error.reason == "transform" and error.__cause__ is not None:
+        return f"its code raised {type(error.__cause__).__name__}"
+    return _BECAME.get(error.reason, error.reason)
+
+
 def _fault(task: TaskRun, raised: BaseException, stops: Stops) -> UbunyeError:
     error = as_error(raised)
     said = None
     if isinstance(raised, KeyboardInterrupt):
-        said = f"{task.batch.label} was interrupted before it began"
+        said = f"{task.batch.label} was interrupted{stops.by} before it began; run it again"
     elif stops.count and error.exit_code == 3:
         # A library may turn the interrupt into an error of its own; the run was stopped all the same.
-        said = f"{task.batch.label} was interrupted; what it wrote is taken back"
+        stands = ", and the earlier batch stands" if task.rerun else ""
+        said = (
+            f"{task.batch.label} was interrupted{stops.by}; what it wrote is taken back{stands}; run it again"
+        )
     if said is not None:
         error = RunInterrupted(said)
         error.__cause__ = raised
@@ -176,7 +213,7 @@ def _committed(task: TaskRun) -> TaskResult | None:
 def what_it_did(result: TaskResult) -> str:
     """A run's work in one clause: rows and files of each output, and its id."""
     did = [
-        f"{_count(result.rows.get(name), 'row')} to {name} in {_count(files, 'file')}"
+        f"{_count(result.rows.get(name), 'row')} to {name} in {messages.count(files, 'file')}"
         for name, files in result.files.items()
     ]
     did += [f"{_count(n, 'row')} to {name}" for name, n in result.rows.items() if name not in result.files]
@@ -187,7 +224,7 @@ def what_it_did(result: TaskResult) -> str:
 def _count(number: int | None, noun: str) -> str:
     if number is None:
         return f"its {noun}s"
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return messages.count(number, noun)
 
 
 def _summary(out: Out, told: Sequence[Told]) -> None:

@@ -22,10 +22,12 @@ class Stops:
     supervisors often send two, and a take-back that is broken off is left to the next run. A third breaks off.
 
     :ivar count: how many came.
+    :ivar name: the first one's name.
     """
 
     def __init__(self) -> None:
         self.count = 0
+        self.name = ""
         self._armed = False
 
     @contextlib.contextmanager
@@ -37,19 +39,25 @@ class Stops:
         self._armed = True
         try:
             if self.count:
-                raise KeyboardInterrupt
+                raise KeyboardInterrupt(self.name)
             yield
         finally:
             self._armed = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a handler's signature
         self.count += 1
+        self.name = self.name or signal.Signals(number).name
         if self.count == 2:
             with contextlib.suppress(OSError):
                 # Not through sys.stderr: the signal may have come in the middle of a write to it.
                 os.write(2, _STOPPING)
         elif self._armed or self.count > 2:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(self.name)
+
+    @property
+    def by(self) -> str:
+        """`` by SIGTERM``, empty where none came."""
+        return f" by {self.name}" if self.name else ""
 
 
 @contextlib.contextmanager

@@ -29,6 +29,7 @@ def command(out: Out, /, **given: Any) -> int:
     """
     from airflow_provider_ubunye.cli.app import error_document, status_of
     from airflow_provider_ubunye.cli.asked import task_runs
+    from airflow_provider_ubunye.core.messages import count
 
     codes = []
     documents: list[dict[str, object]] = []
@@ -41,7 +42,7 @@ def command(out: Out, /, **given: Any) -> int:
             document: dict[str, object] = {"task": task.task, "status": status_of(code), "exit_code": code}
             if error is None:
                 outputs = ", ".join(f"{o.name} ({o.format}, {o.mode})" for o in task.config.outputs)
-                out.line(f"[OK] {task.task}: {len(task.config.inputs)} input(s), outputs {outputs}")
+                out.line(f"[OK] {task.task}: {count(len(task.config.inputs), 'input')}, outputs {outputs}")
                 document.update(reason="done", error=None)
             else:
                 out.error(error, prefix=f"{task.task}: ")

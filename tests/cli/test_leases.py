@@ -35,6 +35,39 @@ def test_nothing_is_made_by_looking(shop: Shop) -> None:
     assert shop.everything() == before
 
 
+def test_a_folder_that_is_not_there_is_a_usage_error(shop: Shop) -> None:
+    for args in (["list"], ["show", "abcdef01"], ["release", "abcdef01"]):
+        answer = shop.ubunye("leases", *args, "-d", str(shop.root / "no"))
+        assert answer.code == 2
+        assert "does not exist" in answer.errors[0]
+
+
+def test_every_batch_by_task_and_label_with_its_last_run(shop: Shop) -> None:
+    shop.task("early")
+    runs = {}
+    for name, more in (("load", ("-dt", "2026-11-03")), ("load", ("-dt", DAY)), ("early", ())):
+        runs[name, more] = shop.do("run", *more, "--json", tasks=(name,)).json["run"][:8]
+    listed = shop.ubunye("leases", "list", "--all", "-d", str(shop.root)).out.splitlines()[1:]
+    assert [line.split()[1] for line in listed] == [
+        runs["early", ()],
+        runs["load", ("-dt", DAY)],
+        runs["load", ("-dt", "2026-11-03")],
+    ]
+    assert shop.ubunye("leases", "show", runs["early", ()], "-d", str(shop.root)).code == 0
+    assert "--all shows the finished ones" in shop.ubunye("leases", "list", "-d", str(shop.root)).out
+
+
+def test_a_log_is_shown_in_words(shop: Shop) -> None:
+    shop.do("run", "-dt", DAY)
+    with batch_run("shop/daily/load", dt=DAY, usecase_dir=shop.root, rerun=True) as run:
+        shown = shop.ubunye("leases", "show", run.id, "-d", str(shop.root)).out
+    assert "asked to rerun, time to takeover 15 min, heartbeat every 30 s, dt=2026-11-01" in shown
+    assert "ttl" not in shown
+    lost = shop.ubunye("leases", "show", "ffffffff", "-d", str(shop.root))
+    assert "is held by, or was finished last by, run ffffffff" in lost.errors[0]
+    assert f"ubunye leases list --all -d {shop.root}" in lost.err
+
+
 def test_the_states_of_batches(shop: Shop) -> None:
     shop.do("run", "-dt", "2026-10-01")
     with batch_run("shop/daily/load", dt=DAY, usecase_dir=shop.root) as run:
@@ -59,7 +92,7 @@ def test_the_id_of_a_refusal_releases(shop: Shop) -> None:  # case 37
     assert "acquired" in shown.out
     answer = shop.ubunye("leases", "release", run, "-d", str(shop.root))
     assert answer.code == 0
-    assert f"released from run {run}" in answer.out
+    assert f"released from run {run}, which is dead; 0 files taken back" in answer.out
     assert "No open batches" in shop.ubunye("leases", "list", "-d", str(shop.root)).out
     assert shop.do("run", "-dt", DAY).code == 0
     assert len(shop.files()) == 1
@@ -71,14 +104,15 @@ def test_a_live_run_is_released_by_force_alone(shop: Shop) -> None:
         answer = shop.ubunye("leases", "release", row["run"][:8], "-d", str(shop.root))
         assert answer.code == 1
         assert "still running" in answer.errors[0]
-        assert "--force" in answer.err
+        assert f"ubunye leases release {row['run'][:8]} --force -d {shop.root}" in answer.err
         forced = shop.ubunye("leases", "release", row["key"], "--force", "--json", "-d", str(shop.root))
         assert forced.code == 0
         assert forced.json["state"] == "free"
         shop.go()
         _, err = process.communicate(timeout=60)
         assert process.returncode == 4
-        assert "lost its lease" in err
+        assert "lost its lease: it was released by hand" in err
+        assert f"ubunye leases list -d {shop.root}" in err
         assert "Traceback" not in err
     assert shop.files() == []
 
@@ -110,7 +144,13 @@ def test_a_damaged_log_is_named_and_shown(shop: Shop) -> None:
     listed = shop.ubunye("leases", "list", "-d", str(shop.root))
     assert listed.code == 5
     assert listed.out.splitlines()[1].startswith("unreadable")
-    assert "not valid JSON" in listed.err
+    said = listed.err.splitlines()
+    assert "not valid JSON" in said[0]
+    planned = shop.do("plan", "-dt", DAY)
+    ran = shop.do("run", "-dt", DAY)
+    assert planned.err == ran.err
+    assert said[1:] == planned.err.splitlines()[1:] == [f"  Where: {entry}", said[2]]
+    assert "damaged.md" in said[2]
     key = entry.parent.name
     shown = shop.ubunye("leases", "show", key, "-d", str(shop.root))
     assert shown.code == 5

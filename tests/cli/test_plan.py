@@ -34,6 +34,7 @@ def test_a_new_batch_would_run(shop: Shop) -> None:
     assert answer.code == 0
     assert "would run" in answer.out
     assert "kept: append to" in answer.out
+    assert f"  State: {shop.state}\n" in answer.out
     assert not shop.state.exists()
 
 
@@ -61,7 +62,8 @@ def test_a_finished_batch(shop: Shop) -> None:
 
     (shop.root / "shop/daily/load/output/kept" / landed).unlink()
     gone = plan(shop, "-dt", DAY, "--rerun")
-    assert "1 no longer there" in gone.out
+    assert "1 file of run" in gone.out
+    assert f"check {shop.root}/shop/daily/load/output/kept" in gone.out
     assert f"misses {shop.root}" in gone.out
 
 
@@ -94,7 +96,7 @@ def test_what_an_overwrite_would_replace(shop: Shop) -> None:
     shop.do("run", "-dt", DAY, tasks=names)
     answer = plan(shop, "-dt", "2026-11-02", tasks=names)
     assert answer.code == 0
-    assert "1 file(s) replaced" in answer.out
+    assert "1 file to overwrite" in answer.out
     assert f"/{shop.files('sums')[0]}" in answer.out
 
 

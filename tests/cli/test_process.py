@@ -50,6 +50,7 @@ OURS_FOR_LISTING = {
     "core.owner",
     "core.places",
     "core.setting",
+    "core.specs",
     "core.state",
     "core.store",
     "core.store.base",
@@ -74,7 +75,7 @@ def test_a_signal_takes_the_run_back(shop: Shop, number: signal.Signals) -> None
         code, out, err = ended(process)
     assert code == 4
     assert err.count("[ERROR]") == 1
-    assert "was interrupted" in err
+    assert f"was interrupted by {number.name}; what it wrote is taken back; run it again" in err
     assert "[OK]" not in out
     assert shop.files() == []
     assert "No open batches" in shop.ubunye("leases", "list", "-d", str(shop.root)).out
@@ -119,7 +120,7 @@ def test_a_signal_while_waiting(shop: Shop) -> None:
         waiting.send_signal(signal.SIGTERM)
         code, _, err = ended(waiting)
     assert code == 4
-    assert "was interrupted before it began" in err
+    assert "was interrupted by SIGTERM before it began" in err
 
 
 def test_an_interrupt_that_a_library_swallows_is_an_interrupt(shop: Shop) -> None:
@@ -160,7 +161,7 @@ def test_an_interrupt_after_the_commit_leaves_the_rest(shop: Shop) -> None:
     code, out, err = ended(process)
     assert code == 4
     assert "[OK] shop/daily/load" in out
-    assert "interrupted before shop/daily/second" in err
+    assert "interrupted by SIGTERM before shop/daily/second" in err
     assert len(shop.files()) == 1
     assert shop.files("second") == []
     assert shop.do("run", "-dt", DAY).code == 1
@@ -224,6 +225,23 @@ def test_waiting_for_a_held_batch_goes_on_when_it_is_free(shop: Shop) -> None:
     assert code == 0
     assert "[SKIP]" in out
     assert len(shop.files()) == 1
+
+
+def test_a_batch_that_another_run_finished_meanwhile_is_no_call_for_a_rerun(shop: Shop) -> None:
+    with shop.running("-dt", DAY) as first:
+        waiting = shop.process(*shop.args("run", "-dt", DAY, "--wait", "2m"))
+        assert waiting.stdout is not None
+        pipe = waiting.stdout
+        said = ""
+        while "Waiting for run" not in said:
+            said = pipe.readline()
+        run = said.split()[3].rstrip(",")
+        shop.go()
+        assert ended(first)[0] == 0
+        code, _, err = ended(waiting)
+    assert code == 1
+    assert f"run {run} finished it while this one waited" in err
+    assert "Hint: nothing is left to do" in err
 
 
 def test_waiting_ends(shop: Shop) -> None:

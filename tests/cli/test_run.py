@@ -38,7 +38,7 @@ def test_a_finished_batch_is_refused_in_one_line_then_replaced(shop: Shop) -> No
 
     rerun = shop.do("run", "-dt", DAY, "--rerun")
     assert rerun.code == 0
-    assert "Replaced the batch: removed 1 file(s)" in rerun.out
+    assert "Replaced the batch: removed 1 file of run" in rerun.out
     assert len(shop.files()) == 1
     assert shop.files() != landed
 
@@ -48,11 +48,15 @@ def test_a_finished_batch_is_refused_in_one_line_then_replaced(shop: Shop) -> No
 
 
 def test_resume_twice_the_next_day_and_after_a_change(shop: Shop) -> None:  # case 30
-    shop.do("run", "-dt", DAY)
+    run = shop.do("run", "-dt", DAY, "--json").json["run"][:8]
+    assert f"[SKIP] it already finished this batch (run {run})" in shop.do("plan", "-dt", DAY, "--resume").out
     for _ in range(2):
         skipped = shop.do("run", "-dt", DAY, "--resume")
         assert skipped.code == 0
-        assert "[SKIP] shop/daily/load already finished this batch (--resume)" in skipped.out
+        assert (
+            f"[SKIP] shop/daily/load dt={DAY} already finished this batch (run {run}; --resume)"
+            in skipped.out
+        )
     assert "[OK]" in shop.do("run", "-dt", NEXT, "--resume").out
     config = shop.root / "shop/daily/load/config.yaml"
     config.write_text('VERSION: "2"\n' + config.read_text())
@@ -81,6 +85,25 @@ def test_records_and_state_where_they_are_asked_for(
     assert shop.do("run", "-dt", DAY, "--state", str(tmp_path / "one")).code == 1
     assert shop.ubunye("leases", "list", "--all").out.count("shop/daily/load dt=") == 1
     assert not shop.state.exists()
+
+
+def test_another_state_than_the_folders_own_is_pointed_out(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = str(tmp_path / "other")
+    assert shop.do("run", "-dt", NEXT, "--state", other).err == ""
+    shop.do("run", "-dt", DAY)
+    warned = (
+        f"[WARN] shop/daily/load dt={DAY}: the state used is {other}, but {shop.state} knows this batch too"
+    )
+    assert warned in shop.do("run", "-dt", DAY, "--state", other).err
+    monkeypatch.setenv("UBUNYE_STATE", other)
+    planned = shop.do("plan", "-dt", DAY)
+    assert f"State: {other}" in planned.out
+    assert f"[WARN] the state used is {other}" in planned.out
+    link = tmp_path / "link"
+    link.symlink_to(shop.state)
+    assert "[WARN]" not in shop.do("run", "-dt", DAY, "--state", str(link)).err
 
 
 def test_without_a_lease_it_says_so_and_appends(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,12 +139,14 @@ def test_several_tasks_and_the_first_failure(shop: Shop) -> None:
         ["[ERROR]", "shop/daily/c_boom"],
         ["[--]", "shop/daily/d_last"],
     ]
+    assert summary[3].endswith("shop/daily/c_boom  its code raised ValueError")
     assert shop.files("d_last") == []
 
     told = shop.do("run", "-dt", DAY, "--json", tasks=names)
     assert told.code == 1
     assert [t["status"] for t in told.json] == ["refused", "not_run", "not_run", "not_run"]
     assert "Summary: 1 refused, 3 not run" in told.err
+    assert "[ERROR] shop/daily/load  refused: already finished" in told.err
 
 
 def test_all_takes_every_task_by_name(shop: Shop) -> None:
@@ -158,6 +183,10 @@ def test_debug_shows_the_traceback(shop: Shop) -> None:
     answer = shop.do("run", "-dt", DAY, "--debug")
     assert answer.code == 3
     assert "Traceback (most recent call last)" in answer.err
+    shop.task(mode="append")
+    shop.do("run", "-dt", DAY)
+    refused = shop.do("run", "-dt", DAY, "--debug")
+    assert refused.err.count("Hint: to replace the batch") == 1
 
 
 def test_what_nobody_thought_of_is_one_line(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,8 +284,12 @@ def test_outputs_left_alone_and_outputs_in_the_way(shop: Shop) -> None:
         assert shop.do("run", "-dt", DAY, tasks=(name,)).code == 0
     answer = shop.do("run", "-dt", NEXT, tasks=("ignoring",))
     assert answer.code == 0
-    assert "[SKIP] kept holds data already" in answer.out
+    assert f"[SKIP] shop/daily/ignoring dt={NEXT}: kept holds data already" in answer.out
     assert shop.do("run", "-dt", NEXT, "--json", tasks=("ignoring",)).json["skipped_outputs"] == ["kept"]
+    assert (
+        f"Refused: shop/daily/careful dt={NEXT}: the output kept"
+        in shop.do("run", "-dt", NEXT, tasks=("careful",)).errors[0]
+    )
     answer = shop.do("run", "-dt", NEXT, "--json", tasks=("careful",))
     assert answer.code == 1
     assert answer.json["reason"] == "output_exists"

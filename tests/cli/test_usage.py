@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from click.shell_completion import ShellComplete
 
+from airflow_provider_ubunye.cli.app import program
 from tests.cli.kit import DAY, Shop
 
 
@@ -130,7 +132,9 @@ def test_a_missing_option_is_named(shop: Shop, missing: str) -> None:
         (["runs"], "did you mean 'run'?"),
         (["leases", "lst"], "did you mean 'list'?"),
         (["leases"], "Missing command"),
-        (["leases", "list"], "-d"),
+        ([], "Write a new task that runs at once."),
+        (["leases"], "Free a batch that a dead run holds."),
+        (["leases", "list"], "give -d or --state (usecase_dir= or state= in Python)"),
         (["leases", "show"], "ID"),
         (["--nonsense"], "--nonsense"),
     ],
@@ -140,6 +144,14 @@ def test_commands_that_are_not_there(shop: Shop, args: list[str], said: str) -> 
     assert answer.code == 2
     assert said in answer.err
     assert len(answer.errors) == 1
+
+
+def test_a_shell_completes_lines(shop: Shop) -> None:
+    """The line is parsed before it is whole: nothing that is missing may raise."""
+    complete = ShellComplete(program, {}, "ubunye", "_UBUNYE_COMPLETE")
+    assert "leases" in [item.value for item in complete.get_completions([], "")]
+    assert "--rerun" in [item.value for item in complete.get_completions(["run", "-d", "x"], "--re")]
+    assert "--force" in [item.value for item in complete.get_completions(["leases", "release"], "--")]
 
 
 def test_folders_that_are_not_there_are_named_with_what_is(shop: Shop) -> None:
