@@ -25,8 +25,26 @@ def get_provider_info() -> dict[str, Any]:
             {"name": "ubunye", "class-name": "airflow_provider_ubunye.decorators.ubunye.ubunye_task"}
         ],
         "connection-types": [_CONNECTION],
+        "config": _CONFIG,
         "extra-links": ["airflow_provider_ubunye.links.ubunye.UbunyeRunLink"],
     }
+
+
+_CONFIG: dict[str, Any] = {
+    "ubunye": {
+        "description": "Tasks that run a batch under a lease.",
+        "options": {
+            "held_timeout": {
+                "description": "Seconds that a task waits in all for a batch that another run holds, where it "
+                "has no held_timeout of its own. Empty: for ever.",
+                "type": "float",
+                "version_added": "0.1.0",
+                "example": "86400",
+                "default": "",
+            }
+        },
+    }
+}
 
 
 def _modules(kind: str) -> dict[str, Any]:

@@ -63,6 +63,7 @@ main()
 def test_airflow_knows_what_the_provider_brings(tmp_path: Path) -> None:
     script = """
 import json
+from airflow.configuration import conf
 from airflow.providers_manager import ProvidersManager
 from airflow.sdk import task
 manager = ProvidersManager()
@@ -73,6 +74,7 @@ print(json.dumps({
     "widgets": sorted(widgets),
     "hidden": manager.field_behaviours["ubunye"]["hidden_fields"],
     "decorator": task.ubunye.__module__,
+    "held_timeout": conf.get("ubunye", "held_timeout"),
     "links": [name for name in manager.extra_links_class_names if "ubunye" in name],
 }))
 """
@@ -83,6 +85,7 @@ print(json.dumps({
     assert found["widgets"] == [f"extra__ubunye__{field}" for field in fields]
     assert "password" in found["hidden"]
     assert found["decorator"] == "airflow_provider_ubunye.decorators.ubunye"
+    assert found["held_timeout"] == ""
     # One that fails to import would be left out without a word.
     assert found["links"] == ["airflow_provider_ubunye.links.ubunye.UbunyeRunLink"]
 

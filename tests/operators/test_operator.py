@@ -6,17 +6,21 @@ import datetime
 import inspect
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferralTimeout
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferralTimeout, TaskDeferred
 
-from airflow_provider_ubunye import UbunyeTaskOperator
+from airflow_provider_ubunye import UbunyeTaskOperator, batch_run
 from airflow_provider_ubunye.attempt import Ruling
 from airflow_provider_ubunye.core.errors import UsageError
 from airflow_provider_ubunye.decorators.ubunye import _by_name
 from airflow_provider_ubunye.hooks.ubunye import UbunyeHook
-from airflow_provider_ubunye.operators.base import UbunyeBaseOperator, seconds
+from airflow_provider_ubunye.operators.base import UbunyeBaseOperator, default_held_timeout, seconds
+from airflow_provider_ubunye.tasks.folder import TaskFolder
+from airflow_provider_ubunye.tasks.scaffold import write_task
+from airflow_provider_ubunye.triggers.ubunye import FREE, TIMEOUT
 
 DONE: dict[str, Any] = {"run": "0", "rows": {}, "files": {}}
 
@@ -96,6 +100,12 @@ def test_without_a_triggerer_the_message_says_so(monkeypatch: pytest.MonkeyPatch
     assert operator.other_attempt == {"try_number": 1}
 
 
+def test_dag_test_resumes_with_the_event_alone() -> None:
+    assert work().resume({}, {"status": FREE}) == DONE
+    with pytest.raises(AirflowException, match="is held. held_timeout is over"):
+        work().resume({}, {"status": TIMEOUT, "message": "is held"})
+
+
 def test_none_is_no_date() -> None:
     operator = work()
     operator.dt = None
@@ -105,6 +115,38 @@ def test_none_is_no_date() -> None:
 
 def test_seconds() -> None:
     assert seconds(datetime.timedelta(minutes=1)) == seconds(60) == 60.0
+
+
+@pytest.mark.parametrize(("given", "span"), [("", None), ("0", 0.0), ("86400", 86400.0)])
+def test_the_configurations_held_timeout(
+    monkeypatch: pytest.MonkeyPatch, given: str, span: float | None
+) -> None:
+    assert default_held_timeout() is None
+    monkeypatch.setenv("AIRFLOW__UBUNYE__HELD_TIMEOUT", given)
+    assert default_held_timeout() == span
+
+
+@pytest.mark.parametrize("given", ["1h", "-1", "inf", "nan"])
+def test_a_held_timeout_that_is_no_number_of_seconds(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("AIRFLOW__UBUNYE__HELD_TIMEOUT", given)
+    with pytest.raises(AirflowFailException, match="held_timeout is"):
+        default_held_timeout()
+
+
+def test_a_held_task_waits_as_long_as_the_configuration_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__UBUNYE__HELD_TIMEOUT", "60")
+    write_task(TaskFolder(tmp_path, "shop", "daily", "load"))
+    how: dict[str, Any] = {"task": "shop/daily/load", "dt": "2026-11-01", "usecase_dir": str(tmp_path)}
+    with batch_run("shop/daily/load", dt="2026-11-01", usecase_dir=tmp_path):
+        with pytest.raises(TaskDeferred) as waits:
+            UbunyeTaskOperator(task_id="load", **how).execute({})
+        with pytest.raises(TaskDeferred) as longer:
+            UbunyeTaskOperator(task_id="load", held_timeout=600, **how).execute({})
+    for deferred, left in ((waits.value, 60), (longer.value, 600)):
+        assert deferred.timeout is not None
+        assert left < float(str(deferred.timeout)) <= left + 60
 
 
 def test_a_functions_arguments_by_name() -> None:
