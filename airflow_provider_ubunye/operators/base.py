@@ -140,7 +140,7 @@ class UbunyeBaseOperator(BaseOperator):
         held_by: Mapping[str, Any] | None = None,
     ) -> Any:
         """Go on after waiting. The batch may be held again, finished, or free."""
-        # Both are missing in dag.test(), which runs the trigger itself and hands on its event alone (seen in 3.3.2).
+        # Both are missing in dag.test(), which runs the trigger itself and hands on its event alone (3.3.2).
         if event["status"] == TIMEOUT:
             self.other_attempt = held_by
             raise AirflowException(f"{event['message']}. held_timeout is over")

@@ -102,7 +102,7 @@ def test_without_a_triggerer_the_message_says_so(monkeypatch: pytest.MonkeyPatch
 
 def test_dag_test_resumes_with_the_event_alone() -> None:
     assert work().resume({}, {"status": FREE}) == DONE
-    with pytest.raises(AirflowException, match="is held. held_timeout is over"):
+    with pytest.raises(AirflowException, match=r"is held\. held_timeout is over"):
         work().resume({}, {"status": TIMEOUT, "message": "is held"})
 
 
