@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from airflow_provider_ubunye.core.entries import parse
 from airflow_provider_ubunye.core.errors import UsageError
 from airflow_provider_ubunye.core.timespan import LONGEST, span
 
@@ -80,7 +81,8 @@ def recordable(name: str, value: object) -> dict[str, Any] | None:
         return None
     found = mapping(name, value)
     try:
-        json.dumps(found, allow_nan=False)
+        # As deep as it will lie in the state's own entries, which are read back by the same rules.
+        parse(json.dumps([[[[found]]]], allow_nan=False).encode())
     except (TypeError, ValueError, RecursionError):
         raise UsageError(f"{name} holds something that can't be written as JSON") from None
     return found

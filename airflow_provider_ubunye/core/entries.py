@@ -19,7 +19,7 @@ never changed. ``kind`` is one of:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,9 @@ from airflow_provider_ubunye.core.errors import StateUnreadable
 
 FORMAT = 1
 """Version of the entry format. A reader refuses a higher one."""
+
+_DEEPEST = 50
+"""How deeply JSON of the state may be nested; what a scheduler says of an attempt is the deepest of it."""
 
 KINDS = frozenset(
     {
@@ -81,6 +84,42 @@ def encode(entry: Entry) -> bytes:
     return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n"
 
 
+def parse(data: bytes) -> Any:
+    """What JSON of the state says: an entry, and a note or lease of an older Ubunye.
+
+    :raises json.JSONDecodeError: it is not JSON.
+    :raises ValueError: it is, and no run wrote it: nested deeply, no number (NaN), half a character. What would
+        make trouble far from here, where the value is used or written again, is found here.
+    """
+    try:
+        document = json.loads(data.decode("utf-8", "surrogateescape"), parse_constant=_no_number)
+        if b"\\u" in data:
+            # Escapes can spell half a character, which no file can hold again.
+            json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    except RecursionError:
+        raise _too_deep() from None
+    except UnicodeEncodeError:
+        raise ValueError("it has half a character") from None
+    values = [document]
+    for _ in range(_DEEPEST):
+        values = [one for value in values for one in _inside(value) if isinstance(one, list | dict)]
+        if not values:
+            return document
+    raise _too_deep()
+
+
+def _too_deep() -> ValueError:
+    return ValueError("it is nested too deeply")
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
 def decode(data: bytes, where: str) -> Entry:
     """Read an entry back.
 
@@ -88,14 +127,14 @@ def decode(data: bytes, where: str) -> Entry:
     :raises StateUnreadable: not JSON, not an entry, or of a later format. It is never taken for absent.
     """
     try:
-        document = json.loads(data.decode("utf-8", "surrogateescape"))
+        document = parse(data)
     except ValueError as error:
         raise StateUnreadable(f"a log entry is not valid JSON: {error}", where=where) from None
-    if not isinstance(document, dict) or not isinstance(document.get("format"), int):
+    if not isinstance(document, dict) or not _is(document.get("format"), int):
         raise StateUnreadable("a log entry is not an entry of this project", where=where)
     if document["format"] > FORMAT:
         raise StateUnreadable(
-            f"a log entry has format {document['format']}, this version reads up to {FORMAT}",
+            f"a log entry has format {str(document['format'])[:20]}, this version reads up to {FORMAT}",
             where=where,
             hint="upgrade airflow-provider-ubunye",
         )
@@ -117,8 +156,12 @@ def decode(data: bytes, where: str) -> Entry:
     return entry
 
 
+def _is(value: object, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
 def _typed(document: Mapping[str, Any], name: str, kind: type) -> Any:
     value = document[name]
-    if not isinstance(value, kind):
+    if not _is(value, kind):
         raise TypeError(f"{name} is not {kind.__name__}")
     return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ubunye.core import messages
+from airflow_provider_ubunye.core.entries import parse
 from airflow_provider_ubunye.core.errors import StateUnreadable, UbunyeError, UsageError
 from airflow_provider_ubunye.core.judge import Evidence, Verdict
 from airflow_provider_ubunye.core.lease import Watch
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOT = "leases"
 
-_LOG_ENTRY = r"leases/([^/]+/[^/]+/[^/]+)/([^/]+)/\d{8}\.json\Z"
+_LOG_ENTRY = r"leases/([^/]+/[^/]+/[^/]+)/([^/]+)/[0-9]{8}\.json(?:/.*)?\Z"
 _OLDER_LEASE = r"leases/([^/]+/[^/]+/[^/]+)/([0-9a-f]{16})\.json\Z"
 
 
@@ -99,7 +99,7 @@ def look(setting: Setting, task: str, key: str) -> LeaseInfo:
 
 def _older(setting: Setting, task: str, key: str) -> Mapping[str, Any]:
     try:
-        document = json.loads(setting.store.read(f"{ROOT}/{task}/{key}.json") or b"")
+        document = parse(setting.store.read(f"{ROOT}/{task}/{key}.json") or b"")
     except (OSError, ValueError):
         return {}
     return document if isinstance(document, dict) else {}

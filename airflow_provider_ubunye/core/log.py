@@ -8,17 +8,19 @@ still be there. A run that slept while its predecessor was pruned finds that out
 from __future__ import annotations
 
 import datetime
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from airflow_provider_ubunye.core.entries import CHECKPOINTS, Entry, decode, encode
-from airflow_provider_ubunye.core.errors import LeaseLost
+from airflow_provider_ubunye.core.errors import LeaseLost, StateUnreadable
 from airflow_provider_ubunye.core.fold import LogGap, fold, step
 from airflow_provider_ubunye.core.state import BatchState, checkpoint_json
 from airflow_provider_ubunye.core.store.base import BatchStore, StoreBroken
 
+_ENTRY = re.compile(r"[0-9]{8}\.json(/|\Z)")
 _READS = 20
 _CREATES = 5
 
@@ -76,6 +78,18 @@ class BatchLog:
                     raise
         raise LogGap("the batch's log changes faster than it can be read", where=self.where)
 
+    def content(self, key: str) -> bytes | None:
+        """What ``key``, an entry or one beside the log, holds; None when it does not exist.
+
+        :raises StateUnreadable: a folder stands there. It is never taken for absent.
+        :raises OSError: the store does not answer.
+        """
+        try:
+            return self.store.read(key)
+        except IsADirectoryError:
+            where = f"{self.store.where}/{key}"
+            raise StateUnreadable("a folder stands where the state has a file", where=where) from None
+
     def append(
         self, state: BatchState, run: str, kind: str, body: Mapping[str, Any] | None = None
     ) -> BatchState:
@@ -123,11 +137,11 @@ class BatchLog:
             except OSError as error:
                 broken = error
                 continue
-            return self._is_there(key, entry, self.store.read(key))
+            return self._is_there(key, entry, self.content(key))
         assert broken is not None
         # It may be there although no answer came: its id settles that.
         try:
-            there = self.store.read(key)
+            there = self.content(key)
         except OSError:
             raise StoreBroken(
                 f"the state store stopped answering while {entry.kind!r} was recorded: {broken}",
@@ -169,8 +183,9 @@ class BatchLog:
             name = key.removeprefix(self.prefix + "/")
             if name == key:
                 siblings.add(key)
-            elif name.endswith(".json") and name[:-5].isdigit():
-                numbers.add(int(name[:-5]))
+            elif _ENTRY.match(name):
+                # What lies in a folder of that name is no entry, and yet the number is not free.
+                numbers.add(int(name[:8]))
         self.siblings = frozenset(siblings)
         self._seen = frozenset(numbers)
         return numbers
@@ -179,7 +194,7 @@ class BatchLog:
         """The entries from the highest checkpoint on; None when one went while they were read."""
         entries: list[Entry] = []
         for number in sorted(self._numbers(), reverse=True):
-            data = self.store.read(self.entry_key(number))
+            data = self.content(self.entry_key(number))
             if data is None:
                 return None
             entry = decode(data, f"{self.store.where}/{self.entry_key(number)}")

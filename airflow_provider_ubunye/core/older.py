@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ubunye.core import messages
+from airflow_provider_ubunye.core.entries import parse
 from airflow_provider_ubunye.core.errors import NotTakenBack, RunLeaseHeld
 from airflow_provider_ubunye.core.lease import DEFAULT_TTL, Lease
 from airflow_provider_ubunye.core.log import BatchLog, utc_now
@@ -221,13 +222,15 @@ class Older:
         for key in sorted(log.siblings):
             data = None
             if _LEASE.match(key.removeprefix(log.prefix)):
-                data = self._setting.store.read(key)
+                data = log.content(key)
             if data is None:
                 continue
             try:
-                document = json.loads(data)
-            except ValueError:
+                document = parse(data)
+            except json.JSONDecodeError:
                 document = None
+            except ValueError as error:
+                raise self._reader.damaged(f"can't be read: {error}", key) from None
             # Empty or torn: a crash inside its creation leaves one. It names no process and claims nothing.
             if not isinstance(document, dict):
                 found.append(OlderLease(log, key, "", {}, committed=False))
@@ -263,13 +266,13 @@ class Older:
     def _noted(self, log: BatchLog, named_by: tuple[str, ...] | None = None) -> Finished | None:
         """What the note says; None without one, or where it names no output: then nothing was written."""
         key = note_key(log)
-        data = self._setting.store.read(key) if key in log.siblings else None
+        data = log.content(key) if key in log.siblings else None
         if data is None:
             return None
         try:
-            document = self._reader.mapping(json.loads(data), key)
-        except ValueError:
-            raise self._reader.damaged("is not valid JSON", key) from None
+            document = self._reader.mapping(parse(data), key)
+        except ValueError as error:
+            raise self._reader.damaged(f"is not valid JSON: {error}", key) from None
         if named_by is not None and document.get("named_by") != list(named_by):
             return None
         if not document.get("outputs"):

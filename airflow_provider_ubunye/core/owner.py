@@ -53,9 +53,10 @@ class Owner:
 
         def number(name: str) -> float:
             found = value.get(name)
-            known = isinstance(found, int | float) and not isinstance(found, bool)
+            if not isinstance(found, int | float) or isinstance(found, bool):
+                return -1
             # Comparing is safe where converting is not: JSON has integers that no float can hold.
-            return found if known and 0 <= found < _LARGEST else -1
+            return found if 0 <= found < _LARGEST else -1
 
         pid = number("pid")
         return cls(

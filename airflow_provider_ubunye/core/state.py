@@ -191,6 +191,9 @@ def to_json(value: Any) -> Any:
     return value
 
 
+_LARGEST = 2**63
+
+
 class Reader:
     """Reads state values back, naming the entry in every refusal.
 
@@ -209,6 +212,9 @@ class Reader:
         value = source.get(name)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise self.bad(f"{name} is {type(value).__name__}")
+        # Without converting: JSON has integers that no float can hold.
+        if isinstance(value, int | float) and not -_LARGEST < value < _LARGEST:
+            raise self.bad(f"{name} is a number that no run writes")
         return value
 
     def text_or_none(self, source: Any, name: str) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ubunye.core.entries import CHECKPOINTS, FORMAT, KINDS, Entry, decode, encode
+from airflow_provider_ubunye.core.entries import CHECKPOINTS, FORMAT, KINDS, Entry, decode, encode, parse
 from airflow_provider_ubunye.core.errors import StateUnreadable
 
 ENTRY = Entry(3, "e3", "e2", "r" * 32, "2026-11-01T03:00:00Z", "claimed", {"outputs": [], "replaces": []})
@@ -60,6 +60,15 @@ def test_checkpoints_are_kinds() -> None:
         (changed(run=None), "damaged: run is not str"),
         (changed(at=0), "damaged: at is not str"),
         (changed(kind=["done"]), "damaged: kind is not str"),
+        (changed(format=True), "not an entry of this project"),
+        (changed(format=10**4000), r"has format 1[0]{19}, this"),
+        (changed(number=True), "damaged: number is not int"),
+        (changed(more=float("nan")), "NaN is no number"),
+        (changed(more=float("-inf")), "-Infinity is no number"),
+        (b'{"format": 1, "number": ' + b"9" * 5000 + b"}", "not valid JSON"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b"[" * 60 + b"]" * 60, "nested too deeply"),
+        (changed(more="\ud800"), "half a character"),
         (changed(kind="committed_all"), "unknown kind 'committed_all'"),
     ],
 )
@@ -73,3 +82,10 @@ def test_a_later_format_says_what_to_do() -> None:
     with pytest.raises(StateUnreadable) as refused:
         decode(changed(format=99), "log/3")
     assert refused.value.hint == "upgrade airflow-provider-ubunye"
+
+
+def test_what_is_nested_as_our_own_entries_are_is_read() -> None:
+    deep: Any = {"claims": ["x", ["y", "y", [1, 2]]], "é": "\u0007", "odd": "\udcff"}
+    for _ in range(30):
+        deep = {"more": deep}
+    assert parse(json.dumps(deep).encode()) == deep

@@ -192,3 +192,16 @@ def test_an_older_ubunyes_lease_is_listed_and_left_to_the_batchs_next_run(shop: 
 
     (info,) = leases(shop.setting(store=intercepted(shop.store(), refuse)))
     assert (info.open, info.older) == (True, {})
+
+
+def test_what_only_looks_like_an_entry_is_no_batch_and_a_folder_in_its_place_is_named(shop: Shop) -> None:
+    leases_folder = shop.state / "leases" / TASK
+    (leases_folder / ("0" * 16)).mkdir(parents=True)
+    (leases_folder / ("0" * 16) / "٠٠٠٠٠٠٠١.json").write_text("{}")
+    (leases_folder / ("1" * 16) / "00000001.json").mkdir(parents=True)
+    (leases_folder / ("1" * 16) / "00000001.json" / "x").write_text("")
+    (leases_folder / f"{'2' * 16}.json").write_text("[" * 200_000)
+    found = list(leases(shop.setting()))
+    assert [(info.key, info.older) for info in found] == [("1" * 16, None), ("2" * 16, {})]
+    assert found[0].problem is not None
+    assert "a folder stands where" in found[0].problem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from airflow_provider_ubunye.core.errors import LeaseLost, StateUnreadable
 from airflow_provider_ubunye.core.fold import LogGap
 from airflow_provider_ubunye.core.log import BatchLog, Superseded
 from airflow_provider_ubunye.core.state import BatchState
+from airflow_provider_ubunye.core.store import FileStore
 from airflow_provider_ubunye.core.store.base import StoreBroken
 from airflow_provider_ubunye.core.testing import MemoryStore, intercepted
 
@@ -368,3 +370,34 @@ def test_an_entry_that_can_not_be_read_is_never_absent(data: bytes) -> None:
     with pytest.raises(StateUnreadable) as refused:
         log.read()
     assert refused.value.where == f"memory/{log.entry_key(2)}"
+
+
+@pytest.mark.parametrize(
+    "name", ["3.json", "²².json", "٠٠٠٠٠٠٠٢.json", "000000002.json", "00000002.json.bak", "00000002.JSON"]
+)
+def test_a_name_that_no_run_gives_is_no_entry(name: str) -> None:
+    (log,) = logs(1)
+    state = acquire(log)
+    log.store.put(f"{PREFIX}/{name}", b"{}")
+    assert log.read() == state
+    assert log.ends_with(state)
+
+
+@pytest.mark.parametrize("inside", [[], ["x"], ["entry/x"]], ids=str)
+def test_a_folder_in_the_place_of_an_entry_is_never_taken_for_absent(
+    tmp_path: Path, inside: list[str]
+) -> None:
+    """Not even where it can't be listed: the next append finds the number taken."""
+    log = BatchLog(FileStore(tmp_path / "state"), PREFIX)
+    state = acquire(log)
+    there = tmp_path / "state" / log.entry_key(2)
+    there.mkdir()
+    for name in inside:
+        (there / name).parent.mkdir(exist_ok=True)
+        (there / name).write_text("x")
+    if inside:
+        with pytest.raises(StateUnreadable, match="a folder stands where"):
+            log.read()
+    with pytest.raises(StateUnreadable, match="a folder stands where") as error:
+        log.append(state, A, "writing", {"outputs": []})
+    assert error.value.where == str(there)

@@ -560,6 +560,8 @@ def test_a_staging_folder_of_ours_is_never_taken_for_an_older_one(tmp_path: Path
 DAMAGED = {
     "not JSON": "{",
     "a list": "[]",
+    "nested": "[" * 200_000,
+    "no number": '{"run_id": "RUN", "outputs": {}, "at": NaN}',
     "empty": "",
     "outputs a list": '{"run_id": "RUN", "outputs": ["x"]}',
     "an output a list": '{"run_id": "RUN", "outputs": {"adults": []}}',
@@ -642,3 +644,20 @@ def test_a_note_of_ours_whose_log_is_gone_still_protects(tmp_path: Path) -> None
     done = shop.run({"a=1": "2"}, purpose=RERUN)
     assert done is not None
     assert (done.replaced, shop.rows()) == (1, ["2"])
+
+
+@pytest.mark.parametrize("ending", [".json", ".finished.json"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_folder_in_the_place_of_a_lease_or_note_is_never_taken_for_absent(
+    tmp_path: Path, ending: str, inside: bool
+) -> None:
+    older = Older(tmp_path, "finished-append-flat")
+    there = older.leases / f"{older.batch.key}{ending}"
+    there.unlink(missing_ok=True)
+    there.mkdir()
+    if inside:
+        (there / "x").write_text("x")
+    with pytest.raises(StateUnreadable, match="a folder stands where") as error:
+        older.run()
+    assert error.value.where == str(there)
+    assert older.files() == older.before

@@ -156,3 +156,13 @@ def test_variables_are_text() -> None:
     assert READER.mapping_or_none({"attempt": {"try": 1}}, "attempt") == {"try": 1}
     with pytest.raises(StateUnreadable, match="attempt is list"):
         READER.mapping_or_none({"attempt": []}, "attempt")
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, -(10**400), 2**63, float("inf"), float("nan")], ids=lambda v: str(v)[:9]
+)
+def test_a_number_that_no_run_writes_is_refused(value: float) -> None:
+    """As JSON may have it, and as no float can hold it."""
+    with pytest.raises(StateUnreadable, match="ttl is a number that no run writes"):
+        READER.get({"ttl": value}, "ttl", (int, float))
+    assert READER.get({"ttl": 2**62}, "ttl", (int, float)) == 2**62

@@ -67,9 +67,16 @@ class FileStore:
         path = self._path(key)
         # The holder that prunes the batch sweeps this temp file away.
         won = again_if_swept(lambda: self._create(path, data))
-        if won:
+        # Lost to the very same bytes: to an earlier try of the same create, whose sync may have failed.
+        if won or self._holds(path, data):
             sync_folder(os.path.dirname(path))
         return won
+
+    def _holds(self, path: str, data: bytes) -> bool:
+        try:
+            return _content(path) == data
+        except OSError:
+            return False
 
     def _create(self, path: str, data: bytes) -> bool:
         self._make_folder(os.path.dirname(path))
@@ -83,11 +90,7 @@ class FileStore:
             raise
 
     def read(self, key: str) -> bytes | None:
-        path = self._path(key)
-        try:
-            return retry_in_use(lambda: _read(path))
-        except IsADirectoryError:
-            return retry_in_use(lambda: _read(os.path.join(path, _INSIDE)))
+        return _content(self._path(key))
 
     def list(self, prefix: str) -> builtins.list[str]:
         # A folder is not read in one instant. Two readings that agree miss no key that stood through both,
@@ -259,6 +262,20 @@ def _name_as_folder(temp: str, path: str) -> bool:
     return True
 
 
+def _content(path: str) -> bytes | None:
+    """What is stored under a name, as a file or as a folder that holds it.
+
+    :raises IsADirectoryError: a folder that holds nothing of the store's. The name is not free.
+    """
+    try:
+        return retry_in_use(lambda: _read(path))
+    except IsADirectoryError:
+        inside = retry_in_use(lambda: _read(os.path.join(path, _INSIDE)))
+    if inside is None and os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return inside
+
+
 def _read(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:
@@ -300,6 +317,12 @@ def _sweep(folder: str) -> None:
 def _remove(path: str) -> None:
     try:
         if os.path.isdir(path) and not os.path.islink(path):
+            # Out of the way first: a reader must never meet the folder without what it holds.
+            held = os.path.lexists(os.path.join(path, _INSIDE))
+            if held and not os.path.basename(path).startswith(_TEMP):
+                aside = os.path.join(os.path.dirname(path), _TEMP + uuid.uuid4().hex)
+                os.rename(path, aside)
+                path = aside
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(path, _INSIDE))
             os.rmdir(path)

@@ -132,6 +132,61 @@ def test_an_entry_made_as_a_folder_is_read_listed_beaten_and_removed(
     assert store.list("leases") == []
 
 
+def test_an_entry_made_as_a_folder_is_never_seen_empty(
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that meets its removal finds it whole or gone; a kill in between leaves what is swept."""
+    monkeypatch.setattr(os, "link", failing(os.link, errno.EPERM, 10**6))
+    store.create(KEY, b"x")
+    real = os.unlink
+    seen = []
+
+    def looked_at(path: str) -> None:
+        if path.endswith("entry"):
+            seen.append(store.read(KEY))
+            raise KeyboardInterrupt
+        real(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", looked_at)
+        with pytest.raises(KeyboardInterrupt):
+            store.delete([KEY])
+    assert seen == [None]
+    assert len(temps(store)) == 1
+    store.delete([KEY])
+    assert temps(store) == []
+
+
+def test_a_folder_that_holds_no_entry_is_not_absent(store: FileStore) -> None:
+    Path(store.root, KEY).mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        store.read(KEY)
+    assert not store.create(KEY, b"x")
+    store.delete([KEY])
+    assert store.read(KEY) is None
+    Path(store.root, KEY, "entry").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        store.read(KEY)
+
+
+def test_a_create_whose_folder_was_not_synced_syncs_it_when_it_is_tried_again(
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name is there after the first try: a power cut would take it away, after the run's success."""
+    synced: list[str] = []
+    refuse = failing(synced.append, errno.EIO)
+    store.create(KEY, b"x")
+    monkeypatch.setattr(module, "sync_folder", refuse)
+    key = KEY.replace("1.json", "2.json")
+    with pytest.raises(OSError, match="Input/output"):
+        store.create(key, b"mine")
+    assert store.read(key) == b"mine"
+    assert not store.create(key, b"mine")
+    assert synced == [os.path.dirname(store._path(key))]
+    assert not store.create(key, b"another's")
+    assert len(synced) == 1
+
+
 def test_a_put_that_the_disk_refuses_keeps_the_old_content(
     store: FileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
