@@ -20,6 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+PATIENCE = 90.0
+"""Seconds for which a run watches a silent holder unasked: the longest beat and a network disk's caching."""
+
 
 class Verdict(Enum):
     """What the judge says of a holder."""
@@ -46,13 +49,31 @@ class Evidence:
     ttl: float
     watch: float
 
+    @property
+    def ahead(self) -> float:
+        """Seconds by which the heartbeat lies in the future: a clock was set back, or the file's time changed."""
+        return max(-self.age, 0.0) if self.age is not None else 0.0
+
+    @property
+    def needed(self) -> float:
+        """Seconds for which a silent holder must be watched in all before it is dead."""
+        return self.watch if self.age is not None and not self.ahead else self.ttl + self.watch
+
+    def worth_watching(self, left: float) -> bool:
+        """Whether to go on watching a holder that shows no sign of life: it may soon be told dead.
+
+        :param left: seconds that the run may wait anyway. A heartbeat in the future that needs more than that is
+            watched only where that takes no longer than any other silent holder may.
+        """
+        if self.ahead:
+            return self.needed - self.watched <= max(left, PATIENCE)
+        return self.age is not None and self.age >= self.ttl
+
 
 def judge(seen: Evidence) -> Verdict:
     """The verdict over the evidence; see the table above."""
     if seen.process is not None:
         return Verdict.ALIVE if seen.process else Verdict.DEAD
-    if seen.age is None or seen.age < 0:
-        return Verdict.DEAD if seen.watched >= seen.ttl + seen.watch else Verdict.UNKNOWN
-    if seen.age < seen.ttl:
+    if seen.age is not None and 0 <= seen.age < seen.ttl:
         return Verdict.ALIVE
-    return Verdict.DEAD if seen.watched >= seen.watch else Verdict.UNKNOWN
+    return Verdict.DEAD if seen.watched >= seen.needed else Verdict.UNKNOWN

@@ -87,7 +87,8 @@ class Watch:
             age=age,
             watched=now - self._since,
             ttl=holder.ttl,
-            watch=holder.beat + self._log.store.caching,
+            # No run beats less often: a log that says so is not believed, lest it be watched for ever.
+            watch=min(holder.beat, LONGEST_BEAT) + self._log.store.caching,
         )
         return judge(evidence), evidence
 

@@ -39,7 +39,8 @@ def holder_line(holder: Holder, evidence: Evidence | None = None) -> str:
     parts = [f"run {who(holder.run)}{by} on {owner.host or 'an unknown host'}, pid {owner.pid}"]
     parts.append(f"since {holder.since}")
     if evidence is not None and evidence.age is not None:
-        parts.append(f"last heartbeat {seconds(max(evidence.age, 0))} ago")
+        ahead = f"{seconds(evidence.ahead)} in the future"
+        parts.append(f"last heartbeat {ahead if evidence.ahead else f'{seconds(evidence.age)} ago'}")
     if holder.attempt:
         shown = ("dag_id", "run_id", "task_id", "try_number")
         parts.append(" ".join(f"{k}={holder.attempt[k]}" for k in shown if k in holder.attempt))
@@ -48,7 +49,13 @@ def holder_line(holder: Holder, evidence: Evidence | None = None) -> str:
 
 def held(batch: Batch, holder: Holder, verdict: Verdict, evidence: Evidence, where: str) -> RunLeaseHeld:
     """The refusal while another run holds the batch."""
-    if verdict is Verdict.UNKNOWN:
+    if evidence.ahead:
+        minutes = evidence.needed // 60 + 1
+        hint = (
+            f"a clock was set back, so only silence can tell: --wait {minutes:.0f}m watches it for "
+            f"{seconds(evidence.needed)} and takes over unless it beats meanwhile, as a live run does"
+        )
+    elif verdict is Verdict.UNKNOWN:
         hint = "whether it is alive can't be told yet; run again later, or with --wait"
     elif evidence.process:
         hint = f"wait for it (--wait 10m), or stop process {holder.owner.get('pid')} and run again"

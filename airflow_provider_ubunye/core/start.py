@@ -218,12 +218,14 @@ class Start:
             return True
         now = time.monotonic()
         # A heartbeat that is too old is watched for as long as a caching client may be shown an old one.
-        watching = verdict is Verdict.UNKNOWN and evidence.age is not None and evidence.age >= holder.ttl
+        watching = verdict is Verdict.UNKNOWN and evidence.worth_watching(end - now)
         if now >= end and not watching:
             raise messages.held(self._batch, holder, verdict, evidence, self.log.where)
         run = messages.who(holder.run)
         if watching:
-            self._say(f"Watching run {run} for {messages.seconds(evidence.watch)}: it shows no sign of life.")
+            self._say(
+                f"Watching run {run} for {messages.seconds(evidence.needed)}: it shows no sign of life."
+            )
         else:
             self._waited_for.add(holder.run)
             self._say(

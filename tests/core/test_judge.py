@@ -38,3 +38,24 @@ ALIVE, DEAD, UNKNOWN = Verdict.ALIVE, Verdict.DEAD, Verdict.UNKNOWN
 )
 def test_verdict(process: bool | None, age: float | None, watched: float, verdict: Verdict) -> None:
     assert judge(Evidence(process, age, watched, ttl=900.0, watch=90.0)) is verdict
+
+
+@pytest.mark.parametrize(
+    ("age", "watched", "ttl", "left", "worth"),
+    [
+        # silent for its ttl: as long as it takes
+        (900.0, 0.0, 900.0, -5.0, True),
+        (899.9, 0.0, 900.0, 600.0, False),
+        (None, 0.0, 900.0, 600.0, False),
+        # in the future: where the run may wait so long anyway, or it does not take long
+        (-1.0, 0.0, 900.0, 989.0, False),
+        (-1.0, 0.0, 900.0, 990.0, True),
+        (-1.0, 899.0, 900.0, -5.0, False),
+        (-1.0, 900.0, 900.0, -5.0, True),
+        (-7200.0, 0.0, 0.0, -5.0, True),
+    ],
+)
+def test_what_is_worth_watching(
+    age: float | None, watched: float, ttl: float, left: float, worth: bool
+) -> None:
+    assert Evidence(None, age, watched, ttl, watch=90.0).worth_watching(left) is worth

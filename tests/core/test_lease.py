@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import threading
@@ -20,7 +21,7 @@ from airflow_provider_ubunye.core.errors import (
     UsageError,
 )
 from airflow_provider_ubunye.core.judge import Verdict
-from airflow_provider_ubunye.core.lease import LOST_AT, Lease, Watch, beat_of, boot_clock
+from airflow_provider_ubunye.core.lease import LONGEST_BEAT, LOST_AT, Lease, Watch, beat_of, boot_clock
 from airflow_provider_ubunye.core.log import BatchLog
 from airflow_provider_ubunye.core.owner import this_process
 from airflow_provider_ubunye.core.run import Run
@@ -558,3 +559,10 @@ def test_doubt_that_never_ends_is_a_lost_lease(log: BatchLog) -> None:
     lease.log = BatchLog(intercepted(log.store, lose), log.prefix)
     with pytest.raises(LeaseLost, match="faster than it can be read"):
         lease.end_doubt()
+
+
+def test_a_beat_that_no_run_has_does_not_make_the_watch_endless() -> None:
+    log = BatchLog(MemoryStore(FakeClock()), "leases/t")
+    take(log, ttl=600, owner=elsewhere().to_json())
+    holder = dataclasses.replace(holder_of(log.read()), beat=1e15)
+    assert Watch(log, this_process()).look(holder)[1].watch == LONGEST_BEAT

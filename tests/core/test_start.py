@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import functools
 import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,13 +21,14 @@ from airflow_provider_ubunye.core import start as module
 from airflow_provider_ubunye.core.batch import Batch
 from airflow_provider_ubunye.core.decide import RERUN, RESUME, Decision
 from airflow_provider_ubunye.core.errors import BatchFinished, NotTakenBack, RunLeaseHeld, StateUnreadable
+from airflow_provider_ubunye.core.lease import Watch
 from airflow_provider_ubunye.core.log import BatchLog
 from airflow_provider_ubunye.core.owner import this_process
 from airflow_provider_ubunye.core.places import Places
 from airflow_provider_ubunye.core.run import Run
 from airflow_provider_ubunye.core.start import Start
 from airflow_provider_ubunye.core.store import FileStore, StoreUnusable
-from airflow_provider_ubunye.core.testing import intercepted
+from airflow_provider_ubunye.core.testing import FakeClock, intercepted
 from tests.core.kit import OLD, TASK, Shop, elsewhere
 
 
@@ -227,6 +231,57 @@ def test_a_run_elsewhere_is_watched_before_it_is_taken_over(
     assert done is not None
     assert "Watching run" in caplog.text
     assert shop.rows() == ["1"]
+
+
+def test_a_dead_run_whose_heartbeat_lies_in_the_future_is_watched_for_its_whole_ttl_and_taken_over(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Field case 8: whoever set a clock back need not wait until it has caught up."""
+    caplog.set_level(logging.INFO)
+    dead = shop.die("rename", owner=elsewhere(), ttl=1.5)
+    ahead = time.time() + 7200
+    os.utime(shop.log_files()[0], (ahead, ahead))
+    done = shop.run()
+    assert done is not None
+    assert done.over == dead
+    assert f"Watching run {dead[:8]} for 2 s" in caplog.text
+    assert shop.rows() == ["1"]
+
+
+def test_with_a_long_ttl_a_heartbeat_in_the_future_is_refused_with_what_to_type(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = shop.die("rename", owner=elsewhere())
+    ahead = time.time() + 7200 + 60
+    os.utime(shop.log_files()[0], (ahead, ahead))
+    for wait in (0.0, 0.3):
+        with pytest.raises(RunLeaseHeld, match=r"last heartbeat 2\.0 h in the future") as error:
+            shop.run(wait=wait)
+        assert "--wait 16m watches it for 16 min and takes over" in str(error.value.hint)
+    entry, clock = shop.log_files()[0], FakeClock()
+
+    def pass_by(seconds: float) -> None:
+        # On the disk too: its clock comes nearer to the heartbeat.
+        clock.advance(seconds)
+        os.utime(entry, (ahead - clock(), ahead - clock()))
+
+    os.utime(entry, (ahead, ahead))
+    clock.advance(-clock())
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock, sleep=pass_by))
+    monkeypatch.setattr(module, "Watch", functools.partial(Watch, clock=clock))
+    done = shop.run(wait=960.0)
+    assert done is not None
+    assert done.over == dead
+
+
+def test_a_live_run_whose_heartbeat_lay_in_the_future_is_left_alone(shop: Shop) -> None:
+    """Its next beat has the clock as it is now."""
+    run = shop.open(shop.setting(owner=elsewhere()), ttl=3.0)
+    with run:
+        ahead = time.time() + 7200
+        os.utime(shop.log_files()[0], (ahead, ahead))
+        with pytest.raises(RunLeaseHeld, match=r"last heartbeat \d s ago"):
+            shop.run()
 
 
 def test_a_run_waits_for_one_that_is_held(shop: Shop) -> None:
