@@ -141,17 +141,18 @@ def new_run_id(key: str) -> str:
     The files of a run carry its id. A log or note that was forged, damaged or put in another's place can so
     not make a run of one batch take files of another for its own.
     """
-    head = uuid.uuid4().hex[:20]
-    return head + _binding(key, head)
+    return bound(uuid.uuid4().hex, key)
 
 
 def belongs(run: str, keys: Iterable[str]) -> bool:
     """Whether a run id was made for a batch with one of these keys."""
-    return any(run[20:] == _binding(key, run[:20]) for key in keys)
+    return any(run == bound(run, key) for key in keys)
 
 
-def _binding(key: str, head: str) -> str:
-    return hashlib.sha256(f"{key}/{head}".encode()).hexdigest()[:12]
+def bound(digits: str, key: str) -> str:
+    """The run id that begins with the first 20 of some hex digits and is bound to a batch key."""
+    head = digits[:20]
+    return head + hashlib.sha256(f"{key}/{head}".encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,16 @@ class Batch:
         if self.named_by is None:
             return dict(self.variables)
         return {k: v for k, v in self.variables.items() if k in self.named_by or k == "mode"}
+
+    @property
+    def pinned(self) -> dict[str, str]:
+        """The variables whose partition alone a batch replaces, where an output has one of that name.
+
+        ``mode`` and ``dtf`` only where ``CONFIG.batch`` says that they name batches: every run has a mode, and
+        a column of that name need not be about it.
+        """
+        chosen = self.named_by or ()
+        return {k: v for k, v in self.identity.items() if k not in NAMELESS or k in chosen}
 
     @property
     def named(self) -> bool:

@@ -13,7 +13,6 @@ from airflow_provider_ubunye.core.disk import Disk
 from airflow_provider_ubunye.core.entries import Entry
 from airflow_provider_ubunye.core.listing import data_files
 from airflow_provider_ubunye.core.log import BatchLog
-from airflow_provider_ubunye.core.request import Setting
 from airflow_provider_ubunye.core.settle import take_back
 from airflow_provider_ubunye.core.state import BatchState, Claim, Debt, Reader, Written
 from airflow_provider_ubunye.core.testing import MemoryStore

@@ -6,7 +6,7 @@ import functools
 import hashlib
 from dataclasses import dataclass, field
 
-from airflow_provider_ubunye.core.batch import Batch
+from airflow_provider_ubunye.core.batch import Batch, bound
 from airflow_provider_ubunye.core.request import RUN, appends
 from tests.core.model.explore import Budget
 
@@ -68,7 +68,7 @@ class Actor:
 
     @functools.cached_property
     def run(self) -> str:
-        return hex_id(self.name, 0)
+        return bound(hex_id(self.name, 0), self.job.batch.key)
 
 
 @dataclass(frozen=True)
