@@ -6,8 +6,10 @@ and tests is there: no ``range``, no ``include``.
 
 Errors name the key and the fault, never a value: it may be a secret of the environment.
 
-Not promised: a template that runs for ever or fills the memory is not stopped. Whoever writes a config also
-writes the ``transformations.py`` beside it.
+A template that gives very much is refused before it fills the memory (:mod:`.templatelimits`).
+
+Not promised: one that runs for ever is not stopped, nor one made to fill the memory with many small steps.
+Whoever writes a config also writes the ``transformations.py`` beside it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,7 @@ from airflow_provider_ubunye.tasks.secrets import PREFIX, Redactor
 
 if TYPE_CHECKING:
     from jinja2 import Undefined
+    from jinja2.runtime import Context
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 RESERVED = frozenset({"env", "task_dir", "usecase_dir"})
@@ -145,7 +148,7 @@ def render(text: str, scope: Scope, key: str) -> str:
     is_path = in_entry and key.endswith(".path")
     environment = _jinja()[is_path]
     try:
-        done = environment.from_string(text).render(scope.names())
+        done = _joined(environment.from_string(text).generate(scope.names()))
     except Exception as error:  # noqa: BLE001 - filters raise whatever they like
         raise ConfigError(f"{key}: {_fault(error, scope)}", hint=_hint(error)) from None
     _hide_read(scope, structural=in_entry)
@@ -157,6 +160,18 @@ def render(text: str, scope: Scope, key: str) -> str:
             hint=f"write {PREFIX} in the config itself",
         )
     return done
+
+
+def _joined(parts: Iterable[str]) -> str:
+    from airflow_provider_ubunye.tasks.templatelimits import LARGEST_DONE, check
+
+    done: list[str] = []
+    size = 0
+    for part in parts:
+        size += len(part)
+        check(size, LARGEST_DONE)
+        done.append(part)
+    return "".join(done)
 
 
 def _hide_read(scope: Scope, *, structural: bool) -> None:
@@ -177,13 +192,15 @@ def _fault(error: Exception, scope: Scope) -> str:
     from jinja2 import TemplateSyntaxError, UndefinedError
     from jinja2.exceptions import SecurityError
 
+    from airflow_provider_ubunye.tasks.templatelimits import TooLarge
+
     if isinstance(error, TemplateSyntaxError):
         said = f"not a valid template: {error.message}"
     elif isinstance(error, SecurityError):
         said = f"not allowed in a template: {error.message}"
     elif isinstance(error, UndefinedError) and (name := _UNDEFINED.match(str(error))):
         said = _missing(name[1], scope)
-    elif isinstance(error, UndefinedError | _Refused):
+    elif isinstance(error, UndefinedError | _Refused | TooLarge):
         said = str(error)
     else:
         # A filter's own words ("invalid literal for int(): '…'") quote the value.
@@ -223,6 +240,8 @@ def _jinja() -> tuple[ImmutableSandboxedEnvironment, ImmutableSandboxedEnvironme
     from jinja2.exceptions import SecurityError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+    from airflow_provider_ubunye.tasks.templatelimits import check_binop, check_call, limited
+
     class Missing(StrictUndefined):
         """An undefined name whose message is written for the person who wrote the config."""
 
@@ -235,7 +254,20 @@ def _jinja() -> tuple[ImmutableSandboxedEnvironment, ImmutableSandboxedEnvironme
             return super()._undefined_message
 
     class Sandbox(ImmutableSandboxedEnvironment):
-        """Refuses a forbidden access at once: Jinja's own gives an undefined, which a default would hide."""
+        """Refuses a forbidden access at once: Jinja's own gives an undefined, which a default would hide.
+
+        And it looks at how much a step would give, before the step is made.
+        """
+
+        intercepted_binops = frozenset({"+", "*", "**", "%"})
+
+        def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+            check_binop(operator, left, right)
+            return super().call_binop(context, operator, left, right)
+
+        def call(self, context: Context, called: Any, /, *args: Any, **named: Any) -> Any:
+            check_call(called, args, named)
+            return super().call(context, called, *args, **named)
 
         def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:
             raise SecurityError(f"access to {attribute!r} of a {type(obj).__name__}")
@@ -243,6 +275,7 @@ def _jinja() -> tuple[ImmutableSandboxedEnvironment, ImmutableSandboxedEnvironme
     def made(finalize: Callable[[Any], Any]) -> ImmutableSandboxedEnvironment:
         environment = Sandbox(undefined=Missing, finalize=finalize, keep_trailing_newline=True)
         environment.globals.clear()
+        environment.filters = {name: limited(name, made) for name, made in environment.filters.items()}
         return environment
 
     return made(_plain), made(_path_part)

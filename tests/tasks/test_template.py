@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -211,3 +214,73 @@ def test_jinja_is_imported_only_for_a_template() -> None:
         "render('{{ dt }}', s, 'k'); assert 'jinja2' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+HUGE = [
+    "{{ 'a' * 10**9 }}",
+    "{{ 10**9 * 'a' }}",
+    "{{ ['a'] * 10**9 }}",
+    "{{ ('ab' * 3000000) + ('ab' * 3000000) }}",
+    "{{ 10**(10**9) }}",
+    "{% set a = 10**20000 %}{% set b = a * a %}{{ b % 7 }}",
+    "{{ '%1000000000d' % 1 }}",
+    "{{ '%*d' % (1000000000, 1) }}",
+    "{{ '%(a)1000000000d' % {'a': 1} }}",
+    "{{ '%1000000000d' | format(1) }}",
+    "{{ '{:1000000000}'.format(1) }}",
+    "{{ '{:{}}'.format(1, 1000000000) }}",
+    "{{ '{a:{b}}'.format_map({'a': 1, 'b': 1000000000}) }}",
+    "{{ ('a' * 9000000) }}",
+    "{{ '{a:1000000000}'.format_map({'a': 1}) }}",
+    "{{ ('{0}' * 2000).format('x' * 10000) }}",
+    "{{ 'a'.center(1000000000) }}",
+    "{{ 'a' | center(1000000000) }}",
+    "{{ 'a' | center(width=1000000000) }}",
+    "{{ 'a\nb' | indent(1000000000) }}",
+    "{{ ('a' * 100000).replace('a', 'b' * 100000) }}",
+    "{{ ('a' * 100000) | replace('a', 'b' * 100000) }}",
+    "{{ ('a' * 100000) | map('upper') | join('b' * 100000) }}",
+    "{{ ('a' * 100000) | join('b' * 100000) }}",
+    "{{ ['a', 'b'] | batch(1000000000, 'x') | list | length }}",
+    "{{ 1.5 | round(1000000000) }}",
+    "{% for a in 'x' * 100000 %}{% for b in 'x' * 1000 %}{{ a }}{% endfor %}{% endfor %}",
+]
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """Half a gigabyte more than the process has taken."""
+    render("{{ dt }}", scope(), "x")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    most = psutil.Process().memory_info().vms + (1 << 29)
+    resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.mark.parametrize("text", HUGE)
+@pytest.mark.usefixtures("little_memory")
+def test_a_template_that_gives_very_much_is_refused_before_it_fills_the_memory(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^CONFIG\.x: it gives more than 10?,000,000 characters$"):
+        render(text, scope(), "CONFIG.x")
+
+
+@pytest.mark.parametrize(
+    ("text", "done"),
+    [
+        ("{{ '-' * 20 }}", "-" * 20),
+        ("{{ 3 * 4 + 2**10 }}", "1036"),
+        ("{{ 2.5 ** 2 }} {{ 2 ** -1 }} {{ 0 ** 5 }}", "6.25 0.5 0"),
+        ("{{ 86400000 * 1000 }} {{ '%05d' % 42 }} {{ 7 % 4 }}", "86400000000 00042 3"),
+        ("{{ '%s rows' % 500000000 }}", "500000000 rows"),
+        ("{{ '{:>8}'.format(dt[:4]) }} {{ '{0}-{n}'.format('a', n=5) }}", "    2026 a-5"),
+        ("{{ '%s/%s' | format(dt, mode) }}", "2026-11-01/DEV"),
+        ("{{ dt.replace('-', '/') }} {{ dt | replace('-', '') }}", "2026/11/01 20261101"),
+        ("{{ ['a', 'b'] | map('upper') | join(', ') }} {{ '-'.join(['a', 'b']) }}", "A, B a-b"),
+        ("{{ '7'.zfill(3) }} {{ 'a' | center(5) }}| {{ 1.256 | round(1) }}", "007   a  | 1.3"),
+        ("{{ nope | default(10000000000) }} {{ {'a': [1, 2.5]} | tojson }}", '10000000000 {"a": [1, 2.5]}'),
+        ("{{ v | replace('x', 'ab') | length }}", "131072"),
+    ],
+)
+def test_what_templates_do_every_day_is_within_the_limits(text: str, done: str) -> None:
+    assert render(text, scope(v="x" * 65536), "CONFIG.transform.params.x") == done
