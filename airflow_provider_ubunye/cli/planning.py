@@ -195,7 +195,7 @@ def _output(task: TaskRun, output: OutputSpec, owed: set[tuple[str, str]]) -> Ou
         plan.replaces = standing([claim.final for claim in claims])
     elif mode == OVERWRITE_PARTITIONS:
         names = [name for name, _ in data_files(setting.disk, path)]
-        plan.replaces = standing([name for name in names if _may_be_filled(name, task.batch.identity)])
+        plan.replaces = standing([name for name in names if _may_be_filled(name, task.batch.pinned)])
         plan.notes.append("only in the partitions that the new rows fill: which ones, the run will show")
     elif mode in (ERROR_IF_EXISTS, IGNORE):
         plan.action = "create"

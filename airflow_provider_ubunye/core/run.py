@@ -99,7 +99,7 @@ def files_landing(setting: Setting, request: Request, name: str, mode: str, path
         mode,
         path,
         setting.staging_root,
-        request.batch.identity,
+        request.batch.pinned,
     )
 
 

@@ -241,3 +241,10 @@ def test_a_variable_that_names_the_batch_is_missing(
     with pytest.raises(UsageError) as error:
         Batch.of(TASK, given, named_by=[named_by])
     assert (error.value.what, error.value.hint) == (said, hint)
+
+
+def test_what_a_partition_is_held_to() -> None:
+    given = {"dt": "2026-11-01", "dtf": "2026-11-02", "mode": "PROD"}
+    assert Batch.of(TASK, given).pinned == {"dt": "2026-11-01"}
+    assert Batch.of(TASK, given, named_by=["dtf"]).pinned == {"dtf": "2026-11-02"}
+    assert Batch.of(TASK, given, named_by=["dt", "mode"]).pinned == {"dt": "2026-11-01", "mode": "PROD"}
