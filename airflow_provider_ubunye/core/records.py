@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import datetime
 import json
+import logging
 import os
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +20,8 @@ from typing import Any, Protocol
 from airflow_provider_ubunye.core.batch import check_task
 from airflow_provider_ubunye.core.errors import StateUnreadable
 from airflow_provider_ubunye.core.localdisk import again_if_swept, retry_in_use
+
+logger = logging.getLogger("airflow_provider_ubunye")
 
 RECORD_VERSION = 3
 """2 is the older Ubunye's; its records are read."""
@@ -31,6 +34,11 @@ INTERRUPTED = "interrupted"
 
 _ANY_TEXT = "surrogatepass"
 """A record never fails for its text: a file name or a user's message may hold what UTF-8 has no bytes for."""
+
+_IN_CLEAR = frozenset(
+    ("run_id", "task_path", "usecase", "package", "task_name", "batch_key", "status", "started_at", "ended_at")
+)
+"""Never masked: a record is found and read by them, and each comes from names, not from the user's code."""
 
 _TEMP = ".tmp"
 _PLAIN = re.compile(r"[0-9A-Za-z-]{1,64}")
@@ -96,17 +104,19 @@ class Records(Protocol):
         """The ids of a task's recorded runs."""
 
     def search(self, task: str, *, status: str | None = None) -> Iterator[RunRecord]:
-        """A task's records, newest first."""
+        """A task's records, newest first. One that can't be read is named in a warning and left out."""
 
 
 class FileRecords:
     """Records as files, ``<root>/<usecase>/<package>/<task>/<run id>.json``.
 
     :param root: usually ``<usecase_dir>/.ubunye/lineage``.
+    :param mask: what hides secrets in a text; every text of a record passes it on its way to the disk.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], mask: Callable[[str], str] = str) -> None:
         self.root = Path(root)
+        self._mask = mask
 
     def save(self, record: RunRecord) -> None:
         path = self._path(record.task_path, record.run_id)
@@ -118,7 +128,7 @@ class FileRecords:
             "package": package,
             "task_name": task,
         }
-        data = json.dumps(document, indent=2, ensure_ascii=False, default=str).encode("utf-8", _ANY_TEXT)
+        data = self._text(document).encode("utf-8", _ANY_TEXT)
         # One run of a batch writes at a time, so what stands there under the batch's key was left by a kill.
         folder = path.parent / _TEMP
         key = record.batch_key or ""
@@ -149,15 +159,46 @@ class FileRecords:
         return sorted(n.removesuffix(".json") for n in names if n.endswith(".json") and n[0] != ".")
 
     def search(self, task: str, *, status: str | None = None) -> Iterator[RunRecord]:
-        found = [r for r in (self.load(task, run) for run in self.list_runs(task)) if r is not None]
-        for record in sorted(found, key=lambda r: r.started_at, reverse=True):
+        for record in sorted(self._readable(task), key=lambda r: r.started_at, reverse=True):
             if status is None or record.status == status:
                 yield record
+
+    def _readable(self, task: str) -> Iterator[RunRecord]:
+        try:
+            runs = self.list_runs(task)
+        except OSError as error:
+            logger.warning("The run records of %s can't be listed: %s", task, error)
+            return
+        for run in runs:
+            try:
+                record = self.load(task, run)
+            except (OSError, StateUnreadable) as error:
+                where = self.root.joinpath(*task.split("/"), f"{run}.json")
+                logger.warning("The run record %s is left out: %s", where, error)
+                continue
+            if record is not None:
+                yield record
+
+    def _text(self, document: Mapping[str, Any]) -> str:
+        clear = {name: value for name, value in document.items() if name in _IN_CLEAR}
+        masked = {**_masked(document, self._mask), **clear}
+        return json.dumps(masked, indent=2, ensure_ascii=False, default=lambda o: self._mask(str(o)))
 
     def _path(self, task: str, run_id: str) -> Path:
         if not _PLAIN.fullmatch(run_id):
             raise StateUnreadable(f"{run_id[:80]!r} is no run id", where=str(self.root))
         return self.root.joinpath(*check_task(task).split("/"), f"{run_id}.json")
+
+
+def _masked(value: Any, mask: Callable[[str], str]) -> Any:
+    """The value with every text in it masked, at any depth."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, Mapping):
+        return {name: _masked(part, mask) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(part, mask) for part in value]
+    return value
 
 
 def _replace(path: Path, folder: Path, prefix: str, data: bytes) -> None:
@@ -186,9 +227,11 @@ def _parse(data: bytes, where: str) -> RunRecord:
         values["more"] = {k: v for k, v in document.items() if k not in known}
         values["inputs"] = tuple(values.get("inputs") or ())
         values["outputs"] = tuple(values.get("outputs") or ())
+        if not all(isinstance(part, dict) for part in values["inputs"] + values["outputs"]):
+            raise ValueError("its inputs or outputs are no objects")
         record = RunRecord(**values)
         if datetime.datetime.fromisoformat(record.started_at).tzinfo is None:
             raise ValueError("started_at has no time zone")
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise StateUnreadable(f"a run record can't be read: {error}", where=where) from None
     return record

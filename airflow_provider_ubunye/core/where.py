@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from airflow_provider_ubunye.core.errors import UsageError
@@ -80,6 +80,7 @@ def setting_for(
     lineage: bool = False,
     lineage_dir: str | os.PathLike[str] | None = None,
     looking: bool = False,
+    mask: Callable[[str], str] = str,
     environ: Mapping[str, str] = os.environ,
 ) -> Setting:
     """Open the store and say where everything is.
@@ -88,10 +89,11 @@ def setting_for(
     :param lineage_dir: their folder; a relative one lies in the use case folder. Default ``.ubunye/lineage``
         in the use case folder.
     :param looking: only look: the store is not tested, nothing is made in it, and nothing may be run.
+    :param mask: what hides secrets in the texts of run records.
     :raises UsageError: nothing names a store. :raises StoreUnusable: it can't be used; nothing may run then.
     """
     recording = lineage or lineage_dir is not None
-    records = _records(usecase_dir, recording, lineage_dir)
+    records = _records(usecase_dir, recording, lineage_dir, mask)
     if _lease_is_off(environ):
         import logging
 
@@ -146,7 +148,10 @@ def _lease_is_off(environ: Mapping[str, str]) -> bool:
 
 
 def _records(
-    usecase_dir: str | os.PathLike[str] | None, recording: bool, lineage_dir: str | os.PathLike[str] | None
+    usecase_dir: str | os.PathLike[str] | None,
+    recording: bool,
+    lineage_dir: str | os.PathLike[str] | None,
+    mask: Callable[[str], str],
 ) -> FileRecords | None:
     if usecase_dir is None and (lineage_dir is None or not os.path.isabs(lineage_dir)):
         if not recording:
@@ -158,7 +163,7 @@ def _records(
         return None
     from airflow_provider_ubunye.core.records import FileRecords
 
-    return FileRecords(root)
+    return FileRecords(root, mask)
 
 
 def takeover_after(seconds: float | None, default: float, environ: Mapping[str, str] = os.environ) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import errno
 import importlib.metadata
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,6 +103,47 @@ def test_records_are_found_newest_first(records: FileRecords) -> None:
     assert records.load(TASK, RUN) is None
 
 
+def test_records_that_can_not_be_read_are_named_and_left_out(
+    records: FileRecords, caplog: pytest.LogCaptureFixture
+) -> None:
+    records.save(record())
+    path_of(records, "b" * 32).write_text("{")
+    path_of(records, "a b").write_text("{}")
+    path_of(records, "folder").mkdir()
+    os.symlink("nowhere", path_of(records, "c" * 32))
+    assert [r.run_id for r in records.search(TASK)] == [RUN]
+    assert caplog.text.count("is left out") == 3
+    assert str(path_of(records, "b" * 32)) in caplog.text
+
+
+def test_records_that_can_not_be_listed_are_none(
+    records: FileRecords, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = path_of(records).parent
+    folder.parent.mkdir(parents=True)
+    folder.write_text("no folder")
+    assert list(records.search(TASK)) == []
+    assert f"The run records of {TASK} can't be listed" in caplog.text
+
+
+def test_every_text_is_masked_but_what_a_record_is_found_by(tmp_path: Path) -> None:
+    """Even where a secret happens to be a task's name: the record must stay one that can be read."""
+    records = FileRecords(tmp_path, lambda text: re.sub("orders|2026", "***", text))
+    there = record(
+        error="no orders",
+        variables={"orders": "orders"},
+        outputs=({"name": "orders", "columns": ["a orders"], "files": 2},),
+        attempt={"on": datetime.date(2026, 11, 1)},
+    )
+    records.save(there)
+    found = records.load(TASK, RUN)
+    assert found is not None
+    assert (found.task_path, found.started_at, found.error) == (TASK, there.started_at, "no ***")
+    assert found.variables == {"orders": "***"}
+    assert found.outputs == ({"name": "***", "columns": ["a ***"], "files": 2},)
+    assert found.attempt == {"on": "***-11-01"}
+
+
 def test_any_text_comes_back(records: FileRecords) -> None:
     """A file name that is not UTF-8, and a user's message with half a surrogate pair."""
     odd = os.fsdecode(b"caf\xe9") + " \ud800 ø 🚲"
@@ -123,6 +166,8 @@ def test_any_text_comes_back(records: FileRecords) -> None:
         b'{"run_id": "x", "task_path": "a/b/c", "status": "running", "started_at": 5}',
         b'{"run_id": "x", "task_path": "a/b/c", "status": "running", "started_at": "2026-11-01T00:00:00"}',
         b'{"run_id": "x", "task_path": "a/b/c", "status": "x", "started_at": "2026-11-01T00:00Z", "inputs": 5}',
+        b'{"run_id": "x", "task_path": "a/b/c", "status": "x", "started_at": "2026-11-01T00:00Z", "outputs": "a"}',
+        b"[" * 100_000,
     ],
 )
 def test_a_damaged_record_is_refused_by_name(records: FileRecords, content: bytes) -> None:
