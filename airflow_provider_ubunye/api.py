@@ -41,6 +41,7 @@ from airflow_provider_ubunye.core.where import need_lease, setting_for, state_ur
 from airflow_provider_ubunye.taskrun import TaskResult, TaskRun
 from airflow_provider_ubunye.tasks.config import check_format
 from airflow_provider_ubunye.tasks.paths import resolve_path
+from airflow_provider_ubunye.tasks.secrets import mask
 
 __all__ = ["BatchRun", "TaskResult", "all_variables", "batch_run", "check_state", "run_pipeline", "run_task"]
 
@@ -63,6 +64,8 @@ class BatchRun:
     _run: Run | None
     _engine: Any
     done_by: Finished | None = None
+    _ended: bool = field(default=False, init=False)
+    _pid: int = field(default_factory=os.getpid, init=False)
     id: str = field(init=False)
     outcome: Outcome = field(init=False)
 
@@ -164,9 +167,20 @@ class BatchRun:
         :param options: writer options in Spark's spelling.
         :param name: the output's name, the same in every run of the batch; the folder's name by default.
         :returns: the rows staged; 0 where mode ``ignore`` found data, or the work is done already.
-        :raises UsageError: a wrong argument, or a second output of one name.
+        :raises UsageError: a wrong argument, a second output of one name, or a write after the block has ended
+            or from another process than the run's.
         :raises LandingFailed: the frame can't be written in that format.
         """
+        if os.getpid() != self._pid:
+            raise UsageError(
+                f"run {who(self.id)} belongs to process {self._pid}: this one, {os.getpid()}, can't write in it",
+                hint="hand the frame to that process, or give this one a batch of its own",
+            )
+        if self._ended:
+            raise UsageError(
+                f"run {who(self.id)} has ended: nothing can be written in it any more",
+                hint="write inside the with block",
+            )
         folder = resolve_path(arguments.folder("the output's path", path), Path.cwd(), "the output's path")
         if mode not in MODES:
             raise UsageError(f"there is no mode {mode!r}; there is {', '.join(MODES)}")
@@ -247,6 +261,7 @@ def batch_run(
         arguments.folder_or_none("state", state),
         lineage=lineage,
         lineage_dir=arguments.folder_or_none("lineage_dir", lineage_dir),
+        mask=mask,
     )
     request = Request(
         asked,
@@ -262,10 +277,19 @@ def batch_run(
         start = Start(setting, request)
         start.look()
         assert start.finished is not None  # what the policy was asked about
-        yield BatchRun(None, engine("pandas"), start.finished)
+        with _open(BatchRun(None, engine("pandas"), start.finished)) as work:
+            yield work
         return
-    with run:
-        yield BatchRun(run, engine("pandas"))
+    with run, _open(BatchRun(run, engine("pandas"))) as work:
+        yield work
+
+
+@contextlib.contextmanager
+def _open(work: BatchRun) -> Iterator[BatchRun]:
+    try:
+        yield work
+    finally:
+        work._ended = True  # noqa: SLF001 - what batch_run alone may say
 
 
 def run_task(

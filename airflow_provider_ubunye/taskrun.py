@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 
 from airflow_provider_ubunye.core.batch import Batch, check_task
 from airflow_provider_ubunye.core.decide import Policy
-from airflow_provider_ubunye.core.errors import ConfigError, UsageError
+from airflow_provider_ubunye.core.errors import ConfigError, RunStopped, UbunyeError, UsageError
 from airflow_provider_ubunye.core.lease import DEFAULT_TTL
 from airflow_provider_ubunye.core.messages import who
 from airflow_provider_ubunye.core.records import SUCCESS, RunRecord
@@ -22,6 +24,7 @@ from airflow_provider_ubunye.core.start import Start
 from airflow_provider_ubunye.core.where import need_lease, other_state, setting_for, shell_of, takeover_after
 from airflow_provider_ubunye.tasks.config import TaskConfig, load_config
 from airflow_provider_ubunye.tasks.folder import TaskFolder
+from airflow_provider_ubunye.tasks.secrets import mask, mask_error
 
 logger = logging.getLogger("airflow_provider_ubunye")
 
@@ -120,6 +123,7 @@ class TaskRun:
             lineage=self.lineage,
             lineage_dir=self.lineage_dir,
             looking=self.looking,
+            mask=mask,
         )
         # As it was given, not as it was resolved: hints show what can be typed where the call was made.
         return replace(setting, shell=shell_of(self.usecase_dir, self.state))
@@ -163,10 +167,17 @@ class TaskRun:
         return Start(self.setting, self.request)
 
     def run(self) -> TaskResult | None:
-        """Run it. Raises as ``run_task``.
+        """Run it. Raises as ``run_task``; what an error says is masked.
 
         :returns: None where ``resume`` or the caller's policy leaves a finished batch as it is.
         """
+        try:
+            return self._run()
+        except UbunyeError as error:
+            mask_error(error)
+            raise
+
+    def _run(self) -> TaskResult | None:
         from airflow_provider_ubunye.engines import engine
         from airflow_provider_ubunye.tasks.load import load_transform
 
@@ -187,7 +198,8 @@ class TaskRun:
                 self._say_skipped(done.run if done else "?", done.config if done else None)
             return None
         with run:
-            transform = load_transform(self.folder)
+            with _in_one_process(self.batch.label):
+                transform = load_transform(self.folder)
             self._write(run, chosen, transform)
         outcome = run.outcome
         return TaskResult(
@@ -226,7 +238,8 @@ class TaskRun:
             usecase_dir=self.folder.usecase_dir,
             task_dir=self.folder.path,
         )
-        frames = transform(sources, context)
+        with _in_one_process(self.batch.label):
+            frames = transform(sources, context)
         check_result(frames, [o.name for o in self.config.outputs])
         for output in self.config.outputs:
             spec, frame = resolve_spec(output), frames[output.name]
@@ -257,6 +270,27 @@ class TaskRun:
             who(run),
             note,
         )
+
+
+@contextlib.contextmanager
+def _in_one_process(label: str) -> Iterator[None]:
+    """End a process that the user's code forked, where it comes out of that code: the run is its parent's.
+
+    Going on it would stage into its parent's folder and tell of a commit that it did not make.
+    """
+    pid = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != pid:
+            line = (
+                f"[ERROR] Stopped: {label}: a process that the task's code forked came out of that code; the run "
+                f"belongs to process {pid}. End a forked process with os._exit.\n"
+            )
+            with contextlib.suppress(OSError):
+                # Not through sys.stderr, nor by SystemExit: what is buffered and registered is the parent's.
+                os.write(2, line.encode(errors="backslashreplace"))
+            os._exit(RunStopped.exit_code)
 
 
 def output_kind(output: OutputSpec) -> str:

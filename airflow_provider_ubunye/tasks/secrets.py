@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
-from airflow_provider_ubunye.core.errors import ConfigError
+from airflow_provider_ubunye.core.errors import ConfigError, TransformFailed, UbunyeError
 from airflow_provider_ubunye.core.specs import InputSpec, OutputSpec
 
 PREFIX = "secret://"
@@ -95,6 +95,25 @@ REDACTOR = Redactor()
 def mask(text: str) -> str:
     """``text`` with every secret that this process resolved replaced by ``***``."""
     return REDACTOR.mask(text)
+
+
+def mask_error(error: UbunyeError) -> None:
+    """Mask what an error says, and what the project's own errors say from which it came.
+
+    The user's own exception, chained as the cause, stays as it was raised.
+    """
+    seen: set[int] = set()
+    said: BaseException | None = error
+    while said is not None and id(said) not in seen:
+        seen.add(id(said))
+        if isinstance(said, UbunyeError):
+            said.what = mask(said.what)
+            said.args = tuple(mask(arg) if isinstance(arg, str) else arg for arg in said.args)
+            said.where = None if said.where is None else mask(said.where)
+            said.hint = None if said.hint is None else mask(said.hint)
+            if isinstance(said, TransformFailed):
+                said.frames = [mask(line) for line in said.frames]
+        said = said.__cause__ or said.__context__
 
 
 class RedactingFilter(logging.Filter):

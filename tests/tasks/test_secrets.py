@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_ubunye.core.errors import ConfigError
+from airflow_provider_ubunye.core.errors import ConfigError, LandingFailed, TransformFailed
 from airflow_provider_ubunye.core.specs import InputSpec, OutputSpec
 from airflow_provider_ubunye.tasks import secrets
 from airflow_provider_ubunye.tasks.secrets import (
     RedactingFilter,
     Redactor,
     check_reference,
+    mask_error,
     resolve,
     resolve_spec,
 )
@@ -228,3 +229,20 @@ def test_a_traceback_that_a_handler_formatted_before_is_masked(redactor: Redacto
     record.exc_text = "ValueError: hunter22"
     assert RedactingFilter(redactor).filter(record)
     assert record.exc_text == "ValueError: ***"
+
+
+def test_an_error_is_masked_with_the_errors_it_came_from(
+    redactor: Redactor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "REDACTOR", redactor)
+    redactor.add("hunter22")
+    cause = TransformFailed("bad hunter22", frames=["  key = 'hunter22'"], hint="not hunter22")
+    users = ValueError("hunter22")
+    cause.__cause__ = users
+    error = LandingFailed("no hunter22", where="/lake/hunter22")
+    error.__context__ = cause
+    users.__context__ = error  # a ring, which Python's own tracebacks survive too
+    mask_error(error)
+    assert (str(error), error.what, error.where, error.hint) == ("no ***", "no ***", "/lake/***", None)
+    assert cause.lines() == ["bad ***", "  key = '***'", "  Hint: not ***"]
+    assert str(users) == "hunter22"
