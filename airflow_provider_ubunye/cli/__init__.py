@@ -15,6 +15,6 @@ def main() -> int:
     from airflow_provider_ubunye.cli.app import run
     from airflow_provider_ubunye.cli.output import leave_quietly
 
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], last=True)
     leave_quietly()
     return code

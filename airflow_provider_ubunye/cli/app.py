@@ -43,14 +43,15 @@ program = Group(
 program = click.version_option(__version__, "--version", prog_name="ubunye")(program)
 
 
-def run(args: Sequence[str]) -> int:
+def run(args: Sequence[str], *, last: bool = False) -> int:
     """Carry out one call.
 
     :param args: what stands behind ``ubunye``.
+    :param last: whether the process ends with this call.
     :returns: the exit code. Nothing is raised, whatever happens; a traceback is shown with ``--debug`` only.
     """
     options = [*args[: args.index("--")]] if "--" in args else [*args]
-    out = Out(json="--json" in options, debug="--debug" in options)
+    out = Out(json="--json" in options, debug="--debug" in options, last=last)
     try:
         code = program.main([*args], prog_name="ubunye", standalone_mode=False, obj=out)
         code = code if isinstance(code, int) else 0

@@ -28,7 +28,7 @@ def command(out: Out, /, **given: Any) -> int:
     from airflow_provider_ubunye.cli.signals import stopping
     from airflow_provider_ubunye.core.leases import find, look, release
 
-    with stopping() as stops, out.logged(), stops.armed():
+    with stopping(last=out.last) as stops, out.logged(), stops.armed():
         # Looked at before the store is tested: nothing is made where there is nothing to release.
         info = find(store_of(out, given, looking=True), given["given_id"])
         setting = store_of(out, given, looking=False)

@@ -26,13 +26,15 @@ class Out:
 
     :param json: whether stdout is for one JSON document.
     :param debug: whether an error's traceback is shown too.
+    :param last: whether the process ends with this call.
     :ivar undelivered: what the system said when a result could not be written, for another reason than that
         its reader had gone.
     """
 
-    def __init__(self, *, json: bool = False, debug: bool = False) -> None:
+    def __init__(self, *, json: bool = False, debug: bool = False, last: bool = False) -> None:
         self.json = json
         self.debug = debug
+        self.last = last
         self.told = False
         self.undelivered: str | None = None
 

@@ -60,13 +60,14 @@ def command(out: Out, /, **given: Any) -> int:
     --rerun replaces it, --resume leaves it as it is. After a crash just run it again: what the dead run wrote
     is taken back first.
     """
-    from airflow_provider_ubunye.cli.asked import task_runs
-    from airflow_provider_ubunye.cli.running import run_all
     from airflow_provider_ubunye.cli.signals import stopping
 
     if given["deploy_mode"] not in (None, "client"):
         raise UsageError(f"there is no deploy mode {given['deploy_mode'][:40]!r}; there is client")
-    with stopping() as stops, out.logged():
+    with stopping(last=out.last) as stops, out.logged():
+        from airflow_provider_ubunye.cli.asked import task_runs
+        from airflow_provider_ubunye.cli.running import run_all
+
         asked = task_runs(
             given,
             rerun=given["rerun"],

@@ -12,6 +12,7 @@ from airflow_provider_ubunye.cli.output import PREFIX, Out
 from airflow_provider_ubunye.cli.signals import Stops
 from airflow_provider_ubunye.core import messages
 from airflow_provider_ubunye.core.errors import RunInterrupted, UbunyeError
+from airflow_provider_ubunye.core.run import Run
 from airflow_provider_ubunye.engines import engine
 from airflow_provider_ubunye.taskrun import TaskResult, TaskRun
 
@@ -47,6 +48,9 @@ _BECAME = {
     "needs_person": "a person must look",
 }
 _MARK = {RAN: "[OK]", SKIPPED: "[SKIP]", NOT_RUN: "[--]"}
+
+_RUN = {"end": Run.__exit__.__code__, "back": Run.fail.__code__}
+"""What of a run a signal leaves alone."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ def _one(out: Out, task: TaskRun, count: str, stops: Stops) -> Told:
     out.line(f"{count}Starting {task.batch.label} (mode {mode}, {task.backend}{named})")
     result: TaskResult | None
     try:
-        with _progress(out, f"{count}{task.task}"), stops.armed():
+        with _progress(out, f"{count}{task.task}"), stops.armed(**_RUN):
             result = task.run()
     except BaseException as raised:  # noqa: BLE001 - whatever it is, it becomes one line and an exit code
         result = _committed(task) if isinstance(raised, KeyboardInterrupt) else None

@@ -111,6 +111,92 @@ def test_a_second_signal_does_not_break_off_the_take_back(shop: Shop) -> None:
     assert shop.ubunye("leases", "list", "-d", str(shop.root), "--json").json == []
 
 
+@pytest.mark.parametrize("first", ["os.kill(os.getpid(), signal.SIGTERM)\n    while True: pass", "1 / 0"])
+def test_no_signal_breaks_off_the_take_back(shop: Shop, first: str) -> None:
+    """Whether the first signal began it or the task's own error, and however many come in the middle of it."""
+    program = (
+        "import os, signal, sys, time\n"
+        "from airflow_provider_ubunye.core import run\n"
+        "take_back = run.take_back\n"
+        "def slow(*args):\n"
+        "    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):\n"
+        "        os.kill(os.getpid(), number)\n"
+        "        time.sleep(0.05)\n"
+        "    return take_back(*args)\n"
+        "run.take_back = slow\n"
+        "from airflow_provider_ubunye.cli import main\n"
+        "sys.exit(main())\n"
+    )
+    shop.task(code=f"import os, signal\ndef transform(sources):\n    {first}\n")
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *shop.args("run", "-dt", DAY)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    code, out, err = ended(process)
+    assert code == 4
+    assert err.count("Already stopping") >= 3
+    assert "was interrupted by SIGTERM; what it wrote is taken back" in err
+    assert "[OK]" not in out
+    assert "No open batches" in shop.ubunye("leases", "list", "-d", str(shop.root)).out
+
+
+def test_a_third_signal_interrupts_code_that_goes_on_in_spite_of_the_first(shop: Shop) -> None:
+    code = (
+        "import os, signal\n"
+        "def transform(sources):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    except: pass\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    while True: pass\n"
+    )
+    shop.task(code=code)
+    code_, _, err = ended(shop.process(*shop.args("run", "-dt", DAY)))
+    assert code_ == 4
+    assert err.count("Already stopping") == 1
+    assert "was interrupted by SIGINT" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("place", ["Out.document", "leave_quietly", "exit"])
+def test_a_signal_after_the_exit_code_is_known_changes_nothing(
+    shop: Shop, place: str, number: signal.Signals
+) -> None:
+    late = f"os.kill(os.getpid(), {int(number)})"
+    program = (
+        "import atexit, os, sys\n"
+        "from airflow_provider_ubunye.cli import main, output\n"
+        f"place = {place!r}\n"
+        f"if place == 'exit': atexit.register(lambda: {late})\n"
+        "else:\n"
+        "    owner, name = (output.Out, 'document') if '.' in place else (output, place)\n"
+        "    real = getattr(owner, name)\n"
+        f"    setattr(owner, name, lambda *args: ({late}, real(*args))[1])\n"
+        "sys.exit(main())\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *shop.args("run", "-dt", DAY, "--json")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    code, out, err = ended(process)
+    assert (code, json.loads(out)["status"]) == (0, "ok"), err
+
+
+def test_a_process_that_the_tasks_code_forked_does_not_tell_of_a_commit(shop: Shop) -> None:
+    shop.task(
+        code="import os\ndef transform(sources):\n    os.fork()\n    return {'kept': sources['orders']}\n"
+    )
+    code, out, err = ended(shop.process(*shop.args("run", "-dt", DAY)))
+    assert (code, out.count("[OK]"), err.count("[ERROR]")) == (0, 1, 1)
+    assert "came out of that code" in err
+    assert len(shop.files()) == 1
+
+
 def test_a_signal_while_waiting(shop: Shop) -> None:
     with shop.running("-dt", DAY):
         waiting = shop.process(*shop.args("run", "-dt", DAY, "--wait", "1h"))
