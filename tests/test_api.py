@@ -175,7 +175,7 @@ def test_an_argument_of_the_wrong_kind_is_one_sentence(
 
 @pytest.mark.parametrize("batch", ["dt", b"dt", 5, [1]])
 def test_the_variables_that_name_a_batch_are_a_list_of_texts(batch: Any) -> None:
-    with pytest.raises(UsageError, match="batch is (a list of names|text)"):
+    with pytest.raises(UsageError, match=r"batch is (a list of names|text)"):
         enter(batch_run(TASK, dt="2026-11-01", batch=batch))
 
 

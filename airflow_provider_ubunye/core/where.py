@@ -133,7 +133,7 @@ def need_lease(asked: str, environ: Mapping[str, str] = os.environ) -> None:
     """
     if _lease_is_off(environ):
         raise UsageError(
-            f"{LEASE} is off, so nothing says what earlier runs of the batch wrote: {asked} can't be kept",
+            f"{LEASE} is off, so nothing says what earlier runs wrote, and {asked} can't be carried out",
             hint=f"turn the lease on, or leave {asked} out: the run then adds its rows to what is there",
         )
 

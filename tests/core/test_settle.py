@@ -75,7 +75,9 @@ def test_a_run_that_was_taken_over_leaves_the_note_to_its_taker(shop: Shop) -> N
     [
         (Evidence(True, None, 0, 900, 30), Verdict.ALIVE, "stop process 7"),
         (Evidence(None, 5.0, 0, 900, 30), Verdict.ALIVE, "silent for 15 min"),
-        (Evidence(None, -5.0, 0, 900, 30), Verdict.UNKNOWN, "can't be told yet"),
+        (Evidence(None, 905.0, 0, 900, 30), Verdict.UNKNOWN, "can't be told yet"),
+        (Evidence(None, -5.0, 0, 900, 30), Verdict.UNKNOWN, "--wait 16m watches it for 16 min"),
+        (Evidence(None, -5.0, 0, 5, 1), Verdict.UNKNOWN, "--wait 1m watches it for 6 s"),
         (Evidence(None, None, 0, 900, 30), Verdict.UNKNOWN, "can't be told yet"),
     ],
 )

@@ -16,6 +16,7 @@ from airflow_provider_ubunye.core.where import (
     LEASE,
     STATE,
     TAKEOVER_AFTER,
+    need_lease,
     setting_for,
     state_uri,
     takeover_after,
@@ -62,6 +63,13 @@ def test_a_lease_is_on_by_default(tmp_path: Path, word: str) -> None:
 def test_an_unclear_lease_switch_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=LEASE):
         setting_for(tmp_path, environ={LEASE: "perhaps"})
+
+
+def test_what_needs_to_know_of_earlier_runs_needs_the_lease() -> None:
+    need_lease("--rerun", {LEASE: "on"})
+    with pytest.raises(UsageError, match=f"{LEASE} is off.*--rerun can't be carried out") as error:
+        need_lease("--rerun", {LEASE: "off"})
+    assert "leave --rerun out" in str(error.value.hint)
 
 
 def test_records_are_where_they_are_said(tmp_path: Path) -> None:
