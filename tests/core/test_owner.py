@@ -158,6 +158,26 @@ def test_a_proc_that_lists_this_process_under_two_pids_is_a_parents(
         patch.setattr(builtins, "open", stand_in)
         assert this_process().boot == ""
     assert this_process().boot
+    monkeypatch.setattr(os, "readlink", lambda path: "7")
+    assert this_process().boot == ""
+
+
+def test_a_machine_that_does_not_tell_its_boot_is_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.open
+
+    def refuse(file: Any, *args: Any, **how: Any) -> Any:
+        if str(file).endswith("boot_id"):
+            raise PermissionError
+        return real(file, *args, **how)
+
+    owners._boot.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "open", refuse)
+        me = this_process()
+    owners._boot.cache_clear()
+    assert me.started > 0
+    assert me.boot == ""
+    assert not me.same_place(me)
 
 
 def test_an_owner_whose_start_is_not_known_is_never_judged_by_its_pid(shop: Shop) -> None:

@@ -30,7 +30,7 @@ def test_a_living_run(shop: Shop) -> None:
 
 
 def test_a_dead_run(shop: Shop) -> None:
-    shop.open(shop.setting(owner=dead_owner())).end()
+    shop.die("rename", owner=dead_owner())
     assert waiting(shop).held() is None
 
 
