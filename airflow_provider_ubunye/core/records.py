@@ -36,7 +36,17 @@ _ANY_TEXT = "surrogatepass"
 """A record never fails for its text: a file name or a user's message may hold what UTF-8 has no bytes for."""
 
 _IN_CLEAR = frozenset(
-    ("run_id", "task_path", "usecase", "package", "task_name", "batch_key", "status", "started_at", "ended_at")
+    (
+        "run_id",
+        "task_path",
+        "usecase",
+        "package",
+        "task_name",
+        "batch_key",
+        "status",
+        "started_at",
+        "ended_at",
+    )
 )
 """Never masked: a record is found and read by them, and each comes from names, not from the user's code."""
 
