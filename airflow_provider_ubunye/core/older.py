@@ -23,7 +23,7 @@ import json
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_ubunye.core import messages
@@ -92,22 +92,46 @@ class Older:
     def finished(self, state: BatchState) -> Finished | None:
         """The run that finished the batch according to evidence outside the log.
 
-        It counts only where no log exists: the log, once begun, took it in.
+        An older Ubunye's counts only where no log exists: the log, once begun, took it in. What a run landed
+        under another spelling counts as long as it is there: ``CONFIG.batch`` may change to and fro.
 
         :raises StateUnreadable: a note or lease is damaged: it is written in one step, so something changed it.
         """
-        self._others = [] if state.number else self._other_names()
-        logs = [self._log, *(log for log, _, names in self._others if names is None)]
+        self._others = self._other_names()
+        spellings = [] if state.number else [log for log, _, names in self._others if names is None]
+        logs = [self._log, *spellings]
         self._leases = [found for log in logs for found in self._leases_of(log, state)]
         self._leftovers = [
             k for log in logs for k in log.siblings if _LEFTOVER.match(k.removeprefix(log.prefix))
         ]
         if state.number:
-            return None
+            return self._with_other_spellings(state.finished)
         for lease in self._leases:
             if lease.committed:
                 return self._finished_by(lease)
         return self._noted(self._log) or self._under_other_names()
+
+    def _with_other_spellings(self, own: Finished | None) -> Finished | None:
+        """``own`` and what runs under other spellings of the batch landed that is still there.
+
+        :returns: None where there is nothing beside ``own``.
+        """
+        known = {(o.place, claim.final) for o in (own.outputs if own else ()) for claim in o.claims}
+        beside: list[Written] = []
+        for _, other, _ in self._others:
+            done = other.finished
+            for output in done.outputs if done is not None else ():
+                path = self._setting.places.path(output.place)
+                claims = tuple(
+                    claim
+                    for claim in output.claims
+                    if (output.place, claim.final) not in known
+                    and self._setting.disk.look(f"{path}/{claim.final}") is not None
+                )
+                if claims and done is not None:
+                    beside.append(replace(output, claims=claims, run=output.run or done.run))
+                    own = own or replace(done, outputs=())
+        return replace(own, outputs=(*own.outputs, *beside)) if own is not None and beside else None
 
     def refuse_other_names(self, state: BatchState) -> None:
         """Refuse while the batch, under an earlier spelling, is held or owes files.

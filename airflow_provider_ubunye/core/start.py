@@ -70,7 +70,7 @@ class Start:
         try:
             state = self.log.read()
             self.imported = self.older.finished(state)
-            self.finished = state.finished or self.imported
+            self.finished = self.imported or state.finished
             self.older.refuse_other_names(state)
         except OSError as error:
             raise unusable(self._setting.store.where, error) from error

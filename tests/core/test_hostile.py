@@ -96,6 +96,36 @@ def test_a_batch_finished_under_config_batch_is_finished_without_it(shop: Shop) 
     assert shop.rows() == ["3"]
 
 
+def test_a_batch_whose_naming_changes_to_and_fro_is_there_once(shop: Shop) -> None:
+    by_day = shop.batch(region="eu", named_by=["dt"])
+    by_all = shop.batch(region="eu", named_by=["dt", "region"])
+    shop.run({"": "1"}, batch=by_day)
+    shop.run({"": "2"}, batch=by_all, purpose=RERUN)
+    assert shop.rows() == ["2"]
+    with pytest.raises(BatchFinished):
+        shop.run({"": "3"}, batch=by_day)
+    shop.run({"": "3"}, batch=by_day, purpose=RERUN)
+    assert shop.rows() == ["3"]
+    shop.run({"": "4"}, batch=by_all, purpose=RERUN)
+    assert shop.rows() == ["4"]
+    assert shop.debris() == []
+
+
+def test_a_failed_run_under_a_new_spelling_does_not_hide_the_finished_one(shop: Shop) -> None:
+    def fail(run: Run) -> None:
+        raise ValueError("own")
+
+    by_day = shop.batch(region="eu", named_by=["dt"])
+    by_all = shop.batch(region="eu", named_by=["dt", "region"])
+    with pytest.raises(ValueError, match="own"):
+        shop.run({"": "0"}, batch=by_all, meanwhile=fail)
+    shop.run({"": "1"}, batch=by_day)
+    with pytest.raises(BatchFinished):
+        shop.run({"": "2"}, batch=by_all)
+    shop.run({"": "2"}, batch=by_all, purpose=RERUN)
+    assert shop.rows() == ["2"]
+
+
 def test_another_batch_that_has_part_of_the_variables_is_another_batch(shop: Shop) -> None:
     shop.run({"": "1"})
     with shop.open(batch=shop.batch(hour="13")) as held:
