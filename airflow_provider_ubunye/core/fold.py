@@ -26,7 +26,6 @@ from typing import Any
 
 from airflow_provider_ubunye.core.entries import CHECKPOINTS, Entry
 from airflow_provider_ubunye.core.errors import StateUnreadable
-from airflow_provider_ubunye.core.specs import OVERWRITE, OVERWRITE_PARTITIONS
 from airflow_provider_ubunye.core.state import (
     HISTORY,
     UNFINISHED,
@@ -186,6 +185,9 @@ def _still_there(earlier: Finished | None, holder: Holder) -> tuple[Written, ...
     """What an earlier run of the batch landed and this one did not replace: a later rerun owes it all the same."""
     if earlier is None:
         return ()
+    # Here: looking at leases folds logs too, pays for each import, and hardly ever gets here.
+    from airflow_provider_ubunye.core.specs import OVERWRITE, OVERWRITE_PARTITIONS
+
     gone = {(debt.output.place, claim.final) for debt in holder.replaces for claim in debt.output.claims}
     whole = {o.place for o in holder.outputs if o.mode == OVERWRITE}
     parts = {

@@ -50,7 +50,6 @@ OURS_FOR_LISTING = {
     "core.owner",
     "core.places",
     "core.setting",
-    "core.specs",
     "core.state",
     "core.store",
     "core.store.base",
